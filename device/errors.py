@@ -1,0 +1,59 @@
+"""What can go wrong with memory, loudspeakers, files and encoders."""
+
+from __future__ import annotations
+
+
+class DeviceError(Exception):
+    """Root of every error raised in `device`."""
+
+
+class PoolExhaustedError(DeviceError):
+    """No buffer became free in time: whoever plays or encodes is slower than whoever fills."""
+
+    def __init__(self, waited_s: float) -> None:
+        self.waited_s = waited_s
+        super().__init__(f"no audio buffer became free within {waited_s:g} s")
+
+
+class PoolClosedError(DeviceError):
+    """The pool was closed while somebody waited for a buffer or still asked for one."""
+
+    def __init__(self) -> None:
+        super().__init__("the buffer pool is closed")
+
+
+class PoolTooLargeError(DeviceError):
+    """The buffers asked for do not fit the memory limit."""
+
+    def __init__(self, wanted_bytes: int, limit_bytes: int) -> None:
+        self.wanted_bytes = wanted_bytes
+        self.limit_bytes = limit_bytes
+        super().__init__(
+            f"the buffer pool would take {wanted_bytes / 2**20:.0f} MiB but memory.pinned_limit_mb allows "
+            f"{limit_bytes / 2**20:.0f}: lower memory.pool_buffers or raise memory.pinned_limit_mb"
+        )
+
+
+class BufferOwnershipError(DeviceError):
+    """A buffer was released or read by somebody who no longer holds it. Always a fault of ours."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"buffer misuse: {what}")
+
+
+class SinkError(DeviceError):
+    """A sink cannot be opened or has stopped taking samples."""
+
+    def __init__(self, sink: str, reason: str, advice: str = "") -> None:
+        self.sink = sink
+        self.reason = reason
+        self.advice = advice
+        super().__init__(f"{sink}: {reason}" + (f" ({advice})" if advice else ""))
+
+
+class EncoderError(DeviceError):
+    """The Opus encoder refused its settings or its input."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"opus: {reason}")

@@ -1,0 +1,147 @@
+"""Sample memory: allocated once, aligned, bounded, reused for ever.
+
+An engine writes into a `Buffer`; the player and the encoder read the same addresses; when the last of them
+has released it, the buffer is free again. A pool that runs dry makes the engine wait: that is the back-pressure.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+
+from device.errors import BufferOwnershipError, PoolClosedError, PoolExhaustedError, PoolTooLargeError
+from device.format import Samples
+
+ALIGNMENT: Final = 128
+"""Bytes. One cache line of Jetson's GPU: two sides writing into one such line cost Thor's GPU a factor of 2.8."""
+
+
+class Buffer:
+    """A fixed stretch of sample memory with a reference count.
+
+    `BufferPool.acquire` hands it out with one reference. Each further reader calls `retain` before the buffer
+    is passed to it and `release` when done; at zero it returns to its pool. Thread-safe.
+    """
+
+    __slots__ = ("_lock", "_pool", "_references", "_samples", "address")
+
+    def __init__(self, pool: HostBufferPool, samples: Samples) -> None:
+        self._pool = pool
+        self._samples = samples
+        self._references = 0
+        self._lock = threading.Lock()
+        self.address: Final = int(samples.ctypes.data)
+        """Where the first sample lies, in this process's address space."""
+
+    @property
+    def samples(self) -> Samples:
+        """The whole memory, shape [capacity]. Refused once nobody holds the buffer."""
+        if self._references == 0:
+            raise BufferOwnershipError("its samples were asked for after the last release")
+        return self._samples
+
+    def retain(self) -> None:
+        """Add a reader. Only a holder may do so."""
+        with self._lock:
+            if self._references == 0:
+                raise BufferOwnershipError("retained after the last release")
+            self._references += 1
+
+    def release(self) -> None:
+        """Drop one reference; the last one gives the buffer back."""
+        with self._lock:
+            if self._references == 0:
+                raise BufferOwnershipError("released more often than retained")
+            self._references -= 1
+            last = self._references == 0
+        if last:
+            self._pool._take_back(self)  # noqa: SLF001  a buffer and its pool are one thing in two classes
+
+    def _hand_out(self) -> None:
+        self._references = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AudioChunk:
+    """Consecutive frames of one utterance: a view into a buffer, never a copy.
+
+    Whoever holds the chunk holds one reference to its buffer and releases it.
+    """
+
+    buffer: Buffer
+    samples: Samples
+    """Shape [frames], inside `buffer`."""
+
+    def release(self) -> None:
+        """Give up this holder's reference."""
+        self.buffer.release()
+
+
+class BufferPool(Protocol):
+    """Buffers of one size. Implementations: host memory here; mapped CUDA memory on a Jetson."""
+
+    capacity: int
+    """Frames per buffer."""
+    size: int
+    """How many buffers there are."""
+
+    @property
+    def free(self) -> int:
+        """How many buffers nobody holds."""
+
+    def acquire(self, timeout_s: float) -> Buffer:
+        """Wait for a free buffer; PoolExhaustedError after `timeout_s`, PoolClosedError once closed."""
+
+    def close(self) -> None:
+        """Wake all who wait, refuse further use. Idempotent."""
+
+
+class HostBufferPool:
+    """A `BufferPool` in one aligned arena of ordinary memory."""
+
+    def __init__(self, *, buffers: int, capacity: int, limit_bytes: int) -> None:
+        """Allocate `buffers` buffers of `capacity` frames; PoolTooLargeError where they exceed `limit_bytes`."""
+        itemsize = np.dtype(np.float32).itemsize
+        stride = -(-capacity * itemsize // ALIGNMENT) * ALIGNMENT
+        if buffers * stride > limit_bytes:
+            raise PoolTooLargeError(buffers * stride, limit_bytes)
+        self.capacity = capacity
+        self.size = buffers
+        arena = np.zeros(buffers * stride + ALIGNMENT, dtype=np.uint8)
+        start = -int(arena.ctypes.data) % ALIGNMENT
+        self._buffers = [
+            Buffer(self, arena[start + i * stride :][: capacity * itemsize].view(np.float32)) for i in range(buffers)
+        ]
+        self._free = list(self._buffers)
+        self._changed = threading.Condition()
+        self._closed = False
+
+    @property
+    def free(self) -> int:
+        """How many buffers nobody holds."""
+        return len(self._free)
+
+    def acquire(self, timeout_s: float) -> Buffer:
+        """See `BufferPool.acquire`."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._closed or bool(self._free), timeout_s):
+                raise PoolExhaustedError(timeout_s)
+            if self._closed:
+                raise PoolClosedError
+            buffer = self._free.pop()
+            buffer._hand_out()  # noqa: SLF001
+            return buffer
+
+    def close(self) -> None:
+        """See `BufferPool.close`. The memory itself goes when the last view of it does."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _take_back(self, buffer: Buffer) -> None:
+        with self._changed:
+            self._free.append(buffer)
+            self._changed.notify()

@@ -1,0 +1,36 @@
+"""Where speech goes: a loudspeaker, a file, or nowhere at the pace of a loudspeaker."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from device.format import Samples
+
+
+class Sink(Protocol):
+    """Takes mono float32 frames at `device.format.RATE`.
+
+    Constructing one touches nothing. One thread at a time uses it. Every method but `close` raises SinkError.
+    """
+
+    @property
+    def description(self) -> str:
+        """Where the sound goes, for people: 'alsa default (48000 Hz, ...)', a file's path, 'null'."""
+
+    def open(self) -> None:
+        """Get ready to take frames. Nothing happens where the sink is open already."""
+
+    def write(self, samples: Samples) -> None:
+        """Take all of `samples` (any length) and block until there is room for them.
+
+        The memory is read before this returns and never after.
+        """
+
+    def drain(self) -> None:
+        """Return when the last frame taken has been played (a file: is on its way to the disk), and stay open."""
+
+    def drop(self) -> None:
+        """Forget what was taken but not played, at once, and stay open."""
+
+    def close(self) -> None:
+        """Stop and free everything. Idempotent. What was not drained may be lost."""
