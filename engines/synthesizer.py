@@ -1,0 +1,115 @@
+"""Text in, audio chunks out: the path of one utterance through the engine thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from device.errors import PoolExhaustedError
+from device.memory import AudioChunk, BufferPool
+from engines.text.phonemes import Phonemizer, phoneme_ids, sentences_of
+from engines.text.sentences import blocks
+from engines.vits import Delivery, Noise, VitsVoice
+from engines.windows import plan
+
+_BLOCK_CHARS: Final = 600
+"""Text that espeak-ng gets at once: some 2 ms of its time, so that a long text delays its first sentence by no more."""
+
+_MOST_PHONEMES: Final = 400
+"""Of one pass of the acoustic part, some 25 s of speech: its attention takes memory by the square of this."""
+
+_POOL_POLL_S: Final = 0.1
+"""How long a wait for a free buffer lasts before a stop is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """What is to be said, and how."""
+
+    text: str
+    delivery: Delivery = field(default_factory=Delivery)
+    seed: int | None = None
+    """The same seed gives the same samples; None: never the same twice."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What an utterance has taken so far. Written by the synthesizing thread."""
+
+    frames: int = 0
+    compute_s: float = 0.0
+    """Time in phonemizer and engines; waiting for a buffer is not counted."""
+    unknown_phonemes: list[str] = field(default_factory=list)
+    """Phonemes that the voice does not know, each once."""
+
+
+class Synthesizer:
+    """Speaks with one voice at a time; for one thread."""
+
+    def __init__(self, phonemizer: Phonemizer, pool: BufferPool) -> None:
+        self._phonemizer = phonemizer
+        self._pool = pool
+
+    def chunks(
+        self,
+        utterance: Utterance,
+        voice: VitsVoice,
+        tally: Tally,
+        stopped: Callable[[], bool] = lambda: False,
+        noise: Callable[[int], Noise] | None = None,
+    ) -> Iterator[AudioChunk]:
+        """Yield an utterance's chunks in order; whoever takes one releases it.
+
+        A text with nothing to pronounce yields none. Ends early once `stopped()`. `noise` gives a sentence's noise
+        for its number of phoneme ids, instead of the seed. SpeechError ends the utterance, not the synthesizer.
+        """
+        rng = np.random.Generator(np.random.SFC64(utterance.seed))
+        for ids in self._sentences(utterance.text, voice, tally):
+            begun = time.perf_counter()
+            drawn = noise(len(ids)) if noise else voice.noise(len(ids), rng)
+            latents = voice.latents(ids, utterance.delivery, drawn)
+            tally.compute_s += time.perf_counter() - begun
+            info = voice.info
+            for window in plan(
+                latents.shape[2],
+                hop=info.hop,
+                rate=info.sample_rate,
+                margins=info.margins,
+                capacity=self._pool.capacity,
+            ):
+                buffer = None
+                while buffer is None:
+                    if stopped():
+                        return
+                    try:
+                        buffer = self._pool.acquire(_POOL_POLL_S)
+                    except PoolExhaustedError:
+                        continue  # the player is behind: that is what the pool is there to make us wait for
+                begun = time.perf_counter()
+                try:
+                    voice.render(latents, window, utterance.delivery, buffer.samples[: voice.frames_needed(window)])
+                except BaseException:
+                    buffer.release()
+                    raise
+                tally.compute_s += time.perf_counter() - begun
+                tally.frames += window.frames
+                yield AudioChunk(buffer, buffer.samples[: window.frames])
+
+    def _sentences(self, text: str, voice: VitsVoice, tally: Tally) -> Iterator[list[int]]:
+        info = voice.info
+        for block in blocks(text, max_chars=_BLOCK_CHARS):
+            begun = time.perf_counter()
+            if info.phoneme_type == "espeak":
+                sentences = sentences_of(self._phonemizer.phonemize(block, info.language), max_phonemes=_MOST_PHONEMES)
+            else:
+                sentences = [list(part) for part in blocks(block, max_chars=_MOST_PHONEMES)]
+            tally.compute_s += time.perf_counter() - begun
+            for sentence in sentences:
+                ids, unknown = phoneme_ids(sentence, info.phoneme_ids)
+                tally.unknown_phonemes += [p for p in unknown if p not in tally.unknown_phonemes]
+                if len(unknown) < len(set(sentence)):
+                    yield ids

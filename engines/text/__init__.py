@@ -1,0 +1,1 @@
+"""Written text to the phonemes that a voice was trained on."""

@@ -1,0 +1,121 @@
+"""The VITS family of voices: phoneme ids to latents, latents to sound, on whatever engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device.format import Samples
+from engines.errors import SynthesisError
+from engines.pack import Pack, PackInfo
+from engines.resampling import block_size
+from engines.runtime.engine import Engine
+from engines.runtime.ort import OrtEngine
+from engines.windows import Window
+
+Latents = NDArray[np.float32]
+"""Shape [1, channels, T], one frame per `hop` samples."""
+
+_NOISE_FRAMES_PER_ID: Final = 8
+"""Prior noise made ahead per phoneme id. Speech takes 2-4 frames per id at normal speed; beyond it noise repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How an utterance is to be said."""
+
+    speaker: int = 0
+    noise_scale: float = 0.667
+    length_scale: float = 1.0
+    noise_w: float = 0.8
+    gain: float = 1.0
+    """Factor on the samples, which are clipped at full scale."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The two random inputs: prior [1, channels, N], N >= 1, and duration [1, 2, phoneme ids] (None: unused)."""
+
+    prior: NDArray[np.float32]
+    duration: NDArray[np.float32] | None
+
+
+class VitsVoice:
+    """A loaded pack. One thread at a time uses it; EngineError where an engine fails."""
+
+    def __init__(self, info: PackInfo, acoustic: Engine, vocoder: Engine) -> None:
+        self.info: Final = info
+        self._acoustic = acoustic
+        self._vocoder = vocoder
+        self._block_out = block_size(info.sample_rate)[1]
+        self._window: NDArray[np.float32] = np.empty(0, np.float32)
+        self._gain = np.ones(1, np.float32)
+        self._speaker = np.zeros(1, np.int64)
+
+    @classmethod
+    def load(cls, pack: Pack, *, threads: int = 0) -> VitsVoice:
+        """Load both graphs of `pack` on the CPU; `threads` 0 means one per core."""
+        acoustic = OrtEngine(pack.acoustic, threads=threads)
+        return cls(pack.info, acoustic, OrtEngine(pack.vocoder, threads=threads))
+
+    @property
+    def backend(self) -> str:
+        """Who computes the vocoder, which is nearly all of the work."""
+        return self._vocoder.backend
+
+    @property
+    def precision(self) -> str:
+        """In what the vocoder computes."""
+        return self._vocoder.precision
+
+    def noise(self, ids: int, rng: np.random.Generator) -> Noise:
+        """Draw the noise for a sentence of `ids` phoneme ids."""
+        prior = rng.standard_normal((1, self.info.channels, ids * _NOISE_FRAMES_PER_ID), dtype=np.float32)
+        duration = rng.standard_normal((1, 2, ids), dtype=np.float32) if self.info.duration_noise else None
+        return Noise(prior, duration)
+
+    def latents(self, ids: Sequence[int], delivery: Delivery, noise: Noise) -> Latents:
+        """Run the acoustic part on one sentence. SynthesisError where it gives no finite number."""
+        scales = np.array([delivery.noise_scale, delivery.length_scale, delivery.noise_w], dtype=np.float32)
+        feeds: dict[str, NDArray[np.generic]] = {
+            "input": np.array([ids], dtype=np.int64),
+            "scales": scales,
+            "noise_prior": noise.prior,
+        }
+        if noise.duration is not None:
+            feeds["noise_duration"] = noise.duration
+        if self.info.multi_speaker:
+            feeds["sid"] = np.array([delivery.speaker])
+        latents = self._acoustic.run(feeds)
+        if not np.isfinite(latents).all():
+            raise SynthesisError(self.info.name, "its acoustic part gave values that are no numbers")
+        return latents
+
+    def frames_needed(self, window: Window) -> int:
+        """Give the output frames that `render` writes for `window`."""
+        return window.block_starts.size * self._block_out
+
+    def render(self, latents: Latents, window: Window, delivery: Delivery, output: Samples) -> None:
+        """Run the vocoder part on one window, straight into `output`, which is just `frames_needed` long."""
+        size = latents.shape[1] * (window.stop - window.start)
+        if self._window.size < size:
+            self._window = np.empty(size, np.float32)
+        part = self._window[:size].reshape(1, latents.shape[1], window.stop - window.start)
+        np.copyto(part, latents[:, :, window.start : window.stop])
+        self._gain[0] = delivery.gain
+        feeds: dict[str, NDArray[np.generic]] = {"latents": part, "starts": window.block_starts, "gain": self._gain}
+        if self.info.multi_speaker:
+            self._speaker[0] = delivery.speaker
+            feeds["sid"] = self._speaker
+        self._vocoder.run_into(feeds, output)
+        if not np.isfinite(output).all():
+            raise SynthesisError(self.info.name, "its vocoder part gave values that are no numbers")
+
+    def close(self) -> None:
+        """Free both engines. Idempotent."""
+        self._acoustic.close()
+        self._vocoder.close()

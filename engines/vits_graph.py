@@ -1,0 +1,226 @@
+"""Cut a VITS graph in two, by topology: text to latents, latents to sound. Needs onnx; only imports do.
+
+The one random tensor that the other depends on not is the duration noise; the other is the prior noise. Where the
+graph adds the prior noise lie the latents `z_p`: everything before is the acoustic part, everything after, which is
+the flow and HiFi-GAN, is convolutional over time and becomes the vocoder part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from engines.errors import GraphError
+from engines.runtime.graph import GraphIndex, append_resampler, constant, cut, drop_neutral, drop_ones, rewire, value
+from engines.runtime.graph import upsampling as graph_upsampling
+
+_IDS: Final = "input"
+_LENGTHS: Final = "input_lengths"
+_SCALES: Final = "scales"
+_SPEAKER: Final = "sid"
+_RANDOM: Final = ("RandomNormalLike", "RandomNormal")
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The two parts of a voice, and what a caller must know of them.
+
+    acoustic: ids int64 [1, P], scales float32 [3] (noise, length, duration noise), noise_prior float32 [1, C, N],
+    noise_duration float32 [1, 2, P] where `duration_noise`, sid int64 [1] where `multi_speaker`
+    -> latents float32 [1, C, T]. Prior noise shorter than T is repeated.
+
+    vocoder: latents float32 [1, C, W], starts int64 [blocks], gain float32 [1], sid where `multi_speaker`
+    -> pcm float32 [blocks * block].
+
+    reference: the undivided graph with both noises as inputs, at the voice's own rate; for comparison.
+    """
+
+    acoustic: onnx.ModelProto
+    vocoder: onnx.ModelProto
+    reference: onnx.ModelProto
+    channels: int
+    hop: int
+    duration_noise: bool
+    multi_speaker: bool
+
+
+def split(model: onnx.ModelProto, rate: int) -> Split:
+    """Divide `model`, a VITS graph exported by Piper for `rate` hertz. GraphError says what is not as expected."""
+    model = _copy(model)
+    graph = model.graph
+    inputs = {item.name: item for item in graph.input}
+    absent = [name for name in (_IDS, _LENGTHS, _SCALES) if name not in inputs]
+    if absent or len(graph.output) != 1:
+        raise GraphError(f"it is no Piper voice: inputs {', '.join(inputs)}, {len(graph.output)} outputs")
+    multi_speaker = _SPEAKER in inputs
+    _fold_constants(graph)
+    duration, prior = _find_noises(GraphIndex(graph))
+    latents = _after_noise(GraphIndex(graph), prior.output[0])
+    channels = _channels(model, latents)
+
+    noise_inputs = [value("noise_prior", TensorProto.FLOAT, [1, channels, "noise_frames"])]
+    _replace_prior_noise(graph, prior)
+    if duration is not None:
+        noise_inputs.append(value("noise_duration", TensorProto.FLOAT, [1, 2, "phonemes"]))
+        graph.node.remove(duration)
+        rewire(graph, duration.output[0], "noise_duration")
+    _derive_lengths(graph)
+    ids = value(_IDS, TensorProto.INT64, [1, "phonemes"])
+    scales = value(_SCALES, TensorProto.FLOAT, [3])
+    speaker = [value(_SPEAKER, TensorProto.INT64, [1])] if multi_speaker else []
+    text_inputs = [ids, scales, *noise_inputs, *speaker]
+
+    output = graph.output[0].name
+    reference = cut(model, "reference", text_inputs, [value(output, TensorProto.FLOAT, ["n", 1, 1, "samples"])])
+
+    from_text = [item.name for item in text_inputs if item.name != _SPEAKER]
+    for mask in _masks_of_vocoder(GraphIndex(graph), latents, output, from_text):
+        _drop_ones_after(graph, mask, latents)
+    rewire(graph, latents, "latents")
+    vocoder = cut(
+        model,
+        "vocoder",
+        [value("latents", TensorProto.FLOAT, [1, channels, "frames"]), *speaker],
+        [value(output, TensorProto.FLOAT, [1, 1, 1, "samples"])],
+    )
+    drop_neutral(vocoder.graph)
+    hop = graph_upsampling(vocoder.graph)
+    append_resampler(vocoder.graph, output, rate, starts="starts", gain="gain", output="pcm")
+
+    acoustic = cut(model, "acoustic", text_inputs, [value(latents, TensorProto.FLOAT, [1, channels, "frames"])])
+    for part in (acoustic, vocoder, reference):
+        onnx.checker.check_model(part)
+    return Split(acoustic, vocoder, reference, channels, hop, duration is not None, multi_speaker)
+
+
+def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    return copy
+
+
+def _fold_constants(graph: onnx.GraphProto) -> None:
+    """Make initializers of Constant nodes, so that 'constant' means one thing."""
+    for node in [n for n in graph.node if n.op_type == "Constant"]:
+        tensor = next((a.t for a in node.attribute if a.name == "value"), None)
+        if tensor is None:
+            continue
+        tensor = onnx.TensorProto.FromString(tensor.SerializeToString())
+        tensor.name = node.output[0]
+        graph.initializer.append(tensor)
+        graph.node.remove(node)
+
+
+def _find_noises(index: GraphIndex) -> tuple[onnx.NodeProto | None, onnx.NodeProto]:
+    """Give the nodes that make the duration noise (None for a voice with plain durations) and the prior noise."""
+    random = [node for node in index.graph.node if node.op_type in _RANDOM]
+    if not 1 <= len(random) <= 2:  # noqa: PLR2004  see the module's first lines
+        raise GraphError(f"it is not a VITS graph: {len(random)} random tensors where one or two are expected")
+    if len(random) == 1:
+        return None, random[0]
+    first, second = random
+    if first.output[0] in index.downstream(second.output):
+        first, second = second, first
+    if second.output[0] not in index.downstream(first.output):
+        raise GraphError("it is not a VITS graph: neither random tensor depends on the other")
+    return first, second
+
+
+def _after_noise(index: GraphIndex, noise: str) -> str:
+    """Follow the prior noise through its scaling to the sum with the prior's mean: the latents."""
+    name = noise
+    while True:
+        takers = index.takers.get(name, [])
+        if len(takers) != 1 or takers[0].op_type not in {"Mul", "Add", "Cast"}:
+            raise GraphError(f"it is not a VITS graph: the prior noise {name} is not scaled and added to a mean")
+        name = takers[0].output[0]
+        if takers[0].op_type == "Add":
+            return str(name)
+
+
+def _channels(model: onnx.ModelProto, latents: str) -> int:
+    """Give the number of latent channels, from the first convolution or channel split that takes the latents."""
+    inferred = onnx.shape_inference.infer_shapes(model)
+    for item in inferred.graph.value_info:
+        if item.name == latents:
+            dims = item.type.tensor_type.shape.dim
+            if len(dims) == 3 and dims[1].dim_value > 0:  # noqa: PLR2004  [batch, channels, frames]
+                return int(dims[1].dim_value)
+    split_sizes = {t.name: t for t in model.graph.initializer}
+    index = GraphIndex(model.graph)
+    waiting = [latents]
+    while waiting:
+        name = waiting.pop(0)
+        for node in index.takers.get(name, []):
+            if node.op_type == "Split" and len(node.input) > 1 and node.input[1] in split_sizes:
+                return int(onnx.numpy_helper.to_array(split_sizes[node.input[1]]).sum())
+            if node.op_type == "Conv":
+                return int(split_sizes[node.input[1]].dims[1])
+            if node.op_type in {"Slice", "Mul"}:
+                waiting.append(node.output[0])
+    raise GraphError("it is not a VITS graph: the number of latent channels cannot be told")
+
+
+def _replace_prior_noise(graph: onnx.GraphProto, prior: onnx.NodeProto) -> None:
+    """Read the prior noise from input `noise_prior` [1, C, N], repeated where the utterance is longer than N.
+
+    How long an utterance gets is known only inside the graph, after its durations; hence the repetition.
+    """
+    if prior.op_type != "RandomNormalLike":
+        raise GraphError("it is not a VITS graph: the prior noise has a fixed shape")
+    like = prior.input[0]
+    position = list(graph.node).index(prior)
+    frames_of = constant(graph, "noise/frames_axis", np.array(2))
+    zero = constant(graph, "noise/zero", np.array(0))
+    one = constant(graph, "noise/one", np.array(1))
+    nodes = [
+        helper.make_node("Shape", [like], ["noise/like_shape"]),
+        helper.make_node("Gather", ["noise/like_shape", frames_of], ["noise/frames"], axis=0),
+        helper.make_node("Shape", ["noise_prior"], ["noise/given_shape"]),
+        helper.make_node("Gather", ["noise/given_shape", frames_of], ["noise/given"], axis=0),
+        helper.make_node("Range", [zero, "noise/frames", one], ["noise/range"]),
+        helper.make_node("Mod", ["noise/range", "noise/given"], ["noise/indices"]),
+        helper.make_node("Gather", ["noise_prior", "noise/indices"], ["noise/prior"], axis=2),
+    ]
+    graph.node.remove(prior)
+    for offset, node in enumerate(nodes):
+        graph.node.insert(position + offset, node)
+    rewire(graph, prior.output[0], "noise/prior")
+
+
+def _derive_lengths(graph: onnx.GraphProto) -> None:
+    """Compute `input_lengths` from the ids' own shape: the batch is always one utterance."""
+    axis = constant(graph, "lengths/axis", np.array([1]))
+    graph.node.insert(0, helper.make_node("Shape", [_IDS], ["lengths/shape"]))
+    graph.node.insert(1, helper.make_node("Gather", ["lengths/shape", axis], ["lengths"], axis=0))
+    rewire(graph, _LENGTHS, "lengths")
+
+
+def _masks_of_vocoder(index: GraphIndex, latents: str, output: str, text_inputs: list[str]) -> list[str]:
+    """Find what the vocoder part takes from the text beside the latents: the frame mask, all ones for one utterance."""
+    after = index.downstream([latents])
+    from_text = index.downstream(text_inputs)
+    inside = index.upstream([output], stop=[latents]) & after
+    taken: set[str] = set()
+    for name in inside - {latents}:
+        taken |= {i for i in index.maker[name].input if i and i not in after and i in from_text}
+    for name in taken:
+        if index.maker[name].op_type != "Cast":
+            raise GraphError(f"it is not a VITS graph: the vocoder takes {name} from the text beside the latents")
+    return sorted(taken)
+
+
+def _drop_ones_after(graph: onnx.GraphProto, mask: str, latents: str) -> None:
+    """Drop the multiplications by `mask` downstream of the latents; upstream it stays in use."""
+    ones = mask + "/ones"
+    after = GraphIndex(graph).downstream([latents])
+    for node in graph.node:
+        if node.output[0] in after:
+            for i, name in enumerate(node.input):
+                if name == mask:
+                    node.input[i] = ones
+    drop_ones(graph, ones)
