@@ -137,13 +137,7 @@ class PackStore:
 
     def list(self) -> list[Pack | BrokenPack]:
         """Give every pack; what is wrong with a broken one stands in its place. Hashes are not compared here."""
-        packs: list[Pack | BrokenPack] = []
-        for name in self.names():
-            try:
-                packs.append(self._read(name))
-            except VoiceError as error:
-                packs.append(BrokenPack(self.folder / name, str(error)))
-        return packs
+        return [self._read_or_tell(name) for name in self.names()]
 
     def get(self, name: str) -> Pack:
         """Give the pack `name`, its files compared with their hashes. VoiceError where it is absent or broken."""
@@ -204,6 +198,12 @@ class PackStore:
             raise VoiceError(name, f"is not among the voices in {self.folder}") from None
         except OSError as error:
             raise VoiceError(str(link), f"cannot be removed: {error.strerror or error}") from error
+
+    def _read_or_tell(self, name: str) -> Pack | BrokenPack:
+        try:
+            return self._read(name)
+        except VoiceError as error:
+            return BrokenPack(self.folder / name, str(error))
 
     def _read(self, name: str) -> Pack:
         path = self.folder / name / INFO_FILE

@@ -55,6 +55,13 @@ _PROBE_TEXT: Final = "1 2 3 4 5 6 7 8 9 10 11 12"
 _PROBE_TIMEOUT_S: Final = 30.0
 
 
+class NoSuchPackageError(VoiceError):
+    """A voice was named that is neither a file nor an installed package."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, f"is neither a file nor an installed package: `pip install {name}` first?")
+
+
 class _Audio(BaseModel):
     sample_rate: Annotated[int, Field(gt=0)]
 
@@ -130,7 +137,7 @@ def _find_in_package(name: str) -> Source:
     try:
         files = importlib.metadata.files(name) or []
     except (importlib.metadata.PackageNotFoundError, ValueError):
-        raise VoiceError(name, f"is neither a file nor an installed package: `pip install {name}` first?") from None
+        raise NoSuchPackageError(name) from None
     located = {Path(str(file.locate())): file for file in files if file.name.endswith((".onnx", ".onnx.json"))}
     model = _only_model(name, sorted(path for path in located if path.suffix == ".onnx"))
     expected = {}

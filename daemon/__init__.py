@@ -1,0 +1,1 @@
+"""What makes a voice a service: configuration, messages, the queue, and the one owner of state."""

@@ -1,0 +1,126 @@
+"""The composition root: `speakd run` and `speakd say`, each from start to end."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+import signal
+import time
+from types import FrameType
+
+from daemon.config import Config
+from daemon.errors import DaemonError
+from daemon.link import Link
+from daemon.messages import (
+    AudioState,
+    Connected,
+    Event,
+    Failed,
+    Finished,
+    ProtocolRefused,
+    Rejected,
+    Speak,
+    SpeakReceived,
+    Status,
+    Stop,
+    ThreadDied,
+)
+from daemon.service import Service, make_sink
+from device.sink import Sink
+from engines.vits import VitsVoice
+
+_LOG = logging.getLogger(__name__)
+
+
+def version() -> str:
+    """Give the installed version of speakd."""
+    return importlib.metadata.version("speakd")
+
+
+def run(config: Config) -> int:
+    """Serve until SIGTERM or SIGINT; gives the exit status, 1 where a thread died."""
+    sink = make_sink(config)
+    link: Link | None = None
+
+    def publish(event: Event) -> None:
+        if link is not None:
+            link.publish_event(event)
+
+    service = Service(config, sink, publish)
+    _stop_on_signals(service)
+    try:
+        voice = service.start()
+        link = Link(config, Status(state="offline", version=version()), service.inbox.put)
+        link.start()
+        _LOG.info("voice %s on %s, sound to %s", voice.info.name, voice.backend, sink.description)
+        exit_status = _serve(service, link, voice, sink)
+        service.speaker.handle(Stop())
+    finally:
+        service.stop()
+        if link is not None:
+            link.stop(Status(state="stopped", version=version()))
+    return exit_status
+
+
+def _serve(service: Service, link: Link, voice: VitsVoice, sink: Sink) -> int:
+    while True:
+        match service.inbox.get():
+            case Stop(reason):
+                _LOG.info("stopping: %s", reason)
+                return 0
+            case ThreadDied(name, error):
+                _LOG.error("the %s thread died", name, exc_info=error)
+                return 1
+            case ProtocolRefused():
+                link.try_other_protocol()
+            case Connected(protocol):
+                _LOG.info("connected, %s", protocol)
+                link.subscribe()
+                link.publish_status(_status(service, voice, sink))
+            case AudioState() as message:
+                changed = message.problem != service.speaker.audio_problem
+                service.speaker.handle(message)
+                if changed:
+                    link.publish_status(_status(service, voice, sink))
+            case message:
+                service.speaker.handle(message)
+
+
+def _status(service: Service, voice: VitsVoice, sink: Sink) -> Status:
+    return Status(
+        state="online",
+        version=version(),
+        voice=voice.info.name,
+        backend=voice.backend,
+        precision=voice.precision,
+        output=sink.description,
+        audio=service.speaker.audio_problem or "ok",
+    )
+
+
+def _stop_on_signals(service: Service) -> None:
+    def stop(number: int, _frame: FrameType | None) -> None:
+        service.inbox.put(Stop(signal.Signals(number).name))
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+
+
+def say(config: Config, sink: Sink, command: Speak) -> list[Event]:
+    """Speak one command without a broker; gives its events, of which the last is final.
+
+    SpeechError where there is no usable voice; KeyboardInterrupt is passed on once the sound has ended.
+    """
+    events: list[Event] = []
+    service = Service(config, sink, events.append)
+    try:
+        service.start()
+        service.speaker.handle(SpeakReceived(command, time.monotonic()))
+        while not isinstance(events[-1], Finished | Failed | Rejected):
+            message = service.inbox.get()
+            if isinstance(message, ThreadDied):
+                raise DaemonError(f"the {message.name} thread died") from message.error
+            service.speaker.handle(message)
+    finally:
+        service.stop()
+    return events

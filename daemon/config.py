@@ -1,0 +1,97 @@
+"""The configuration: one TOML file, read once at start into types that cannot change."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from pydantic import Field, ValidationError
+
+from daemon.config_problems import KeySchema, problems
+from daemon.config_sections import (
+    AudioConfig,
+    DeviceConfig,
+    EncoderConfig,
+    EngineConfig,
+    LimitsConfig,
+    MemoryConfig,
+    MqttConfig,
+    Section,
+    VoiceConfig,
+)
+from daemon.config_toml import read_toml
+from daemon.errors import ConfigError
+
+__all__ = [
+    "DEFAULT_PATH",
+    "AudioConfig",
+    "Config",
+    "DeviceConfig",
+    "EncoderConfig",
+    "EngineConfig",
+    "LimitsConfig",
+    "MemoryConfig",
+    "MqttConfig",
+    "VoiceConfig",
+    "load",
+    "packs_folder",
+    "section_keys",
+]
+
+DEFAULT_PATH: Final = Path("/etc/speakd/speakd.toml")
+"""Read where no other file is named. It need not exist: speakd then runs on its defaults."""
+
+
+class Config(Section):
+    """Everything that can be set about speakd."""
+
+    device: DeviceConfig = Field(default_factory=DeviceConfig)
+    mqtt: MqttConfig = Field(default_factory=MqttConfig)
+    audio: AudioConfig = Field(default_factory=AudioConfig)
+    voice: VoiceConfig = Field(default_factory=VoiceConfig)
+    engine: EngineConfig = Field(default_factory=EngineConfig)
+    memory: MemoryConfig = Field(default_factory=MemoryConfig)
+    encoder: EncoderConfig = Field(default_factory=EncoderConfig)
+    limits: LimitsConfig = Field(default_factory=LimitsConfig)
+
+
+def section_keys(section: type[Section]) -> dict[str, KeySchema]:
+    """Describe each key of a section by its JSON Schema."""
+    keys: dict[str, KeySchema] = section.model_json_schema()["properties"]
+    return keys
+
+
+def load(path: Path | None) -> Config:
+    """Read the configuration from `path`, or from `DEFAULT_PATH` where None.
+
+    ConfigError with every mistake in it, or where a file that was named does not exist.
+    """
+    file = DEFAULT_PATH if path is None else path
+    try:
+        table = read_toml(file)
+    except FileNotFoundError as error:
+        if path is None:
+            return Config()
+        raise ConfigError(file, ["there is no such file"]) from error
+    try:
+        return Config.model_validate(table)
+    except ValidationError as error:
+        keys = {name: section_keys(type(section)) for name, section in Config()}
+        raise ConfigError(file, problems(error, keys)) from error
+
+
+def packs_folder(config: Config) -> Path:
+    """Tell where the imported voices lie: as configured, else in the state folder of the service, machine or user.
+
+    RuntimeError where all of them are unknown, because the user has no home folder.
+    """
+    if config.voice.packs:
+        return Path(config.voice.packs)
+    if service := os.environ.get("STATE_DIRECTORY", "").split(":")[0]:
+        return Path(service, "packs")
+    if os.geteuid() == 0:
+        return Path("/var/lib/speakd/packs")
+    # The XDG specification has relative paths ignored.
+    data = Path(os.environ.get("XDG_DATA_HOME", ""))
+    return (data if data.is_absolute() else Path.home() / ".local/share") / "speakd/packs"

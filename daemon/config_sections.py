@@ -1,0 +1,203 @@
+"""The sections of the configuration file, a class each.
+
+A description reads "what it is; unit". From it and the bounds come the messages about mistakes,
+the comments of `speakd config show` and the reference in the manual.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+
+_TOPIC_CHARACTER: Final = r"[^/+#\s\x00-\x1f\x7f-\x9f]"
+"""What one level of an MQTT topic may hold. MQTT allows spaces, but people then quote topics wrongly in shells."""
+
+_TEXT: Final = "printable text of up to 4096 characters"
+_Text = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$", max_length=4096)]
+"""Names and paths for other libraries, which cut them off, or raise, at a NUL."""
+
+
+def _host_name() -> str:
+    return re.sub(r"[^A-Za-z0-9._-]", "", socket.gethostname())[:64] or "unnamed"
+
+
+class Section(BaseModel):
+    """What all sections share: nothing unknown, nothing converted, nothing changed later."""
+
+    # Defaults are validated too: a cross-check must also see a default that clashes with a value given.
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=True, allow_inf_nan=False)
+
+
+class DeviceConfig(Section):
+    """Who this device is."""
+
+    name: str = Field(
+        default_factory=_host_name,
+        description="Name of this device in every topic, the host name if left out; "
+        "text of 1 to 64 characters without / + # or white space",
+        pattern=rf"^{_TOPIC_CHARACTER}+$",
+        max_length=64,
+    )
+
+
+class MqttConfig(Section):
+    """The broker, and how to reach it."""
+
+    host: str = Field(
+        default="localhost",
+        description="Host name or address of the broker; text of 1 to 253 characters without white space",
+        pattern=r"^[^\s\x00-\x1f\x7f-\x9f]+$",
+        max_length=253,
+    )
+    port: int = Field(default=1883, ge=1, le=65535, description="TCP port of the broker; port number")
+    topic_prefix: str = Field(
+        default="speakd",
+        description="First part of every topic, before the device's name; text of 1 to 128 characters without "
+        "+ # or white space, no $ at its start, and a / only between other characters",
+        pattern=rf"^[^$/+#\s\x00-\x1f\x7f-\x9f]{_TOPIC_CHARACTER}*(/{_TOPIC_CHARACTER}+)*$",
+        max_length=128,
+    )
+    keepalive_s: int = Field(
+        default=30, ge=5, le=3600, description="Longest silence before the broker calls this device lost; seconds"
+    )
+    username: _Text = Field(default="", description=f'User name at the broker, "" for none; {_TEXT}')
+    password_file: _Text = Field(default="", description=f'File whose first line is the password, "" for none; {_TEXT}')
+    tls: bool = Field(default=False, description="Whether the connection is encrypted and the broker's name checked")
+    tls_ca_file: _Text = Field(
+        default="",
+        description=f'PEM file of the authorities that may vouch for the broker, "" for the system\'s; {_TEXT}',
+    )
+    max_payload_bytes: int = Field(
+        default=65536, ge=256, le=1048576, description="Largest message that is looked at; bytes"
+    )
+    reconnect_min_s: int = Field(
+        default=1, ge=1, le=3600, description="Wait before the first attempt to connect again; seconds"
+    )
+    reconnect_max_s: int = Field(
+        default=60, ge=1, le=3600, description="Longest wait between attempts, which doubles after each; seconds"
+    )
+
+    @field_validator("reconnect_max_s")
+    @classmethod
+    def _not_below_minimum(cls, value: int, info: ValidationInfo) -> int:
+        minimum = info.data.get("reconnect_min_s", value)
+        if value < minimum:
+            raise ValueError(f"at least reconnect_min_s, which is {minimum}")
+        return value
+
+
+class AudioConfig(Section):
+    """Where speech goes."""
+
+    output: Literal["alsa", "wav", "null"] = Field(
+        default="alsa", description="Kind of output: a loudspeaker, a WAV file, or nothing at a loudspeaker's pace"
+    )
+    device: _Text = Field(default="default", description=f'ALSA PCM name of the loudspeaker for output "alsa"; {_TEXT}')
+    path: _Text = Field(default="", description=f'WAV file to write for output "wav"; {_TEXT}')
+
+    @field_validator("path")
+    @classmethod
+    def _given_for_wav(cls, value: str, info: ValidationInfo) -> str:
+        if not value and info.data.get("output") == "wav":
+            raise ValueError('the file to write, because output is "wav"')
+        return value
+
+
+class VoiceConfig(Section):
+    """Who speaks, and how."""
+
+    packs: _Text = Field(
+        default="", description=f'Folder of imported voices, "" for packs/ in the service\'s state folder; {_TEXT}'
+    )
+    default: _Text = Field(
+        default="", description=f'Pack that speaks, "" for the only or the first one by name; {_TEXT}'
+    )
+    speaker: int | None = Field(
+        default=None,
+        ge=0,
+        le=10000,
+        description="Speaker of a voice that has several, the voice's own choice if left out; number",
+        examples=[0],
+    )
+    length_scale: float | None = Field(
+        default=None,
+        ge=0.25,
+        le=4.0,
+        description="How long sounds are, the voice's own value if left out; factor, 2 being half as fast",
+        examples=[1.0],
+    )
+    noise_scale: float | None = Field(
+        default=None,
+        ge=0.0,
+        le=2.0,
+        description="Variation of the sound, the voice's own value if left out; standard deviations",
+        examples=[0.667],
+    )
+    noise_w: float | None = Field(
+        default=None,
+        ge=0.0,
+        le=2.0,
+        description="Variation of the rhythm, the voice's own value if left out; standard deviations",
+        examples=[0.8],
+    )
+    seed: int | None = Field(
+        default=None,
+        ge=0,
+        le=2**32 - 1,
+        description="Seed of both variations, a new one for each utterance if left out; number",
+        examples=[0],
+    )
+
+
+class EngineConfig(Section):
+    """What computes the voice."""
+
+    backend: Literal["auto", "ort"] = Field(
+        default="auto", description='What runs the graphs, "auto" for the quickest that this machine has'
+    )
+    precision: Literal["auto", "fp32"] = Field(
+        default="auto", description='Arithmetic of the graphs, "auto" for the quickest that the voice passes in'
+    )
+    threads: int = Field(default=0, ge=0, le=64, description="CPU threads, 0 for one per core; threads")
+
+
+class MemoryConfig(Section):
+    """Sample memory, allocated once at start."""
+
+    pinned_limit_mb: int = Field(
+        default=1024, ge=16, le=65536, description="Most memory that the buffers may take; MiB"
+    )
+    pool_buffers: int = Field(
+        default=100, ge=4, le=4096, description="How many windows of speech may wait to be played; buffers"
+    )
+
+
+class EncoderConfig(Section):
+    """Compressed speech for whoever listens remotely."""
+
+    codec: Literal["opus"] = Field(default="opus", description="How it is compressed")
+    bitrate: int = Field(
+        default=24000, ge=6000, le=510000, description="Size of the compressed speech; bits per second"
+    )
+    frame_ms: Literal[10, 20, 40, 60] = Field(
+        default=20, description="Speech per packet, which is also a delay; milliseconds"
+    )
+    complexity: int = Field(
+        default=5, ge=0, le=10, description="Effort of the encoder, more sounding better; level, 10 being the most"
+    )
+
+
+class LimitsConfig(Section):
+    """How much is accepted before it is refused."""
+
+    max_text_chars: int = Field(default=4000, ge=1, le=100000, description="Longest text of one command; characters")
+    max_queue: int = Field(default=100, ge=1, le=10000, description="How many may wait their turn; utterances")
+    phonemes_timeout_s: float = Field(
+        default=30.0,
+        ge=1.0,
+        le=600.0,
+        description="Longest wait for the phonemes of a piece of text before the utterance fails; seconds",
+    )

@@ -1,0 +1,45 @@
+"""What can go wrong in the service around the voice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+
+class DaemonError(Exception):
+    """Root of every error raised in `daemon`."""
+
+
+class ConfigError(DaemonError):
+    """The configuration cannot be used. Carries every problem found, not only the first."""
+
+    def __init__(self, path: Path, problems: Sequence[str]) -> None:
+        self.path = path
+        self.problems = list(problems)
+        super().__init__("\n".join(f"{path}: {problem}" for problem in self.problems))
+
+
+class PayloadError(DaemonError):
+    """A message on the speak topic is no command that can be accepted."""
+
+    def __init__(self, code: str, reason: str, command_id: str | None = None) -> None:
+        self.code = code
+        """One of encoding, json, field, too_long, too_large, retained, queue_full."""
+        self.reason = reason
+        self.command_id = command_id
+        super().__init__(reason)
+
+
+class StoppedError(DaemonError):
+    """The daemon was stopped before the utterance was over."""
+
+    def __init__(self) -> None:
+        super().__init__("the daemon was stopped")
+
+
+class BrokerConfigError(DaemonError):
+    """What the configuration says about the broker cannot be used."""
+
+
+class StartError(DaemonError):
+    """The daemon cannot start. The text says what to do."""

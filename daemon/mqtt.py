@@ -1,0 +1,187 @@
+"""A connection to the broker that takes care of itself. The only module that imports paho.
+
+paho's own thread connects, reconnects with back-off and calls back. A callback of ours must return at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import paho.mqtt.client as paho
+from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
+from paho.mqtt.reasoncodes import ReasonCode
+from paho.mqtt.subscribeoptions import SubscribeOptions
+
+from daemon.config import MqttConfig
+from daemon.errors import BrokerConfigError
+
+_LOG = logging.getLogger(__name__)
+
+OUTBOX: Final = 1000
+"""Messages kept for a broker that is away: the events of some 250 commands, under 1 MB."""
+
+_UNSUPPORTED_VERSION: Final = 132
+"""MQTT 5, 3.2.2.2: 'Unsupported Protocol Version'. paho gives the refusal of 3.1.1 the same number."""
+
+_FAILURE: Final = 128
+"""MQTT reason codes from here on are failures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One message from the broker."""
+
+    topic: str
+    payload: bytes
+    retained: bool
+    """Whether the broker had kept it from before the subscription."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """What paho's thread calls; each must return at once."""
+
+    connected: Callable[[str], None]
+    """The broker took us, for the first time or again; told the MQTT version. Subscriptions must be renewed."""
+    protocol_refused: Callable[[], None]
+    """The broker does not speak the version that was tried: `Connection.try_other_protocol`."""
+    received: Callable[[Received], None]
+    died: Callable[[BaseException], None]
+    """A handler raised. The thread goes on, but whoever owns the process should end it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Will:
+    """What the broker says, retained, when the connection is lost without a goodbye."""
+
+    topic: str
+    payload: str
+
+
+class Connection:
+    """One client of one broker. Its methods are for one thread, which is not paho's."""
+
+    def __init__(self, config: MqttConfig, client_id: str, handlers: Handlers, will: Will | None = None) -> None:
+        """Prepare everything, connect to nothing. BrokerConfigError where a named file is of no use."""
+        self._config = config
+        self._client_id = client_id
+        self._handlers = handlers
+        self._will = will
+        self._protocol = paho.MQTTv5
+        self._was_connected = False
+        self._client = self._make_client()
+
+    def start(self) -> None:
+        """Connect in the background, for as long as it takes."""
+        self._client.connect_async(self._config.host, self._config.port, self._config.keepalive_s)
+        self._client.loop_start()
+
+    def subscribe(self, topic: str, *, retained: bool) -> None:
+        """Subscribe with QoS 1; `retained` asks for what the broker has kept, which 3.1.1 always sends."""
+        if self._protocol == paho.MQTTv5:
+            handling = SubscribeOptions.RETAIN_SEND_ON_SUBSCRIBE if retained else SubscribeOptions.RETAIN_DO_NOT_SEND
+            self._client.subscribe(topic, options=SubscribeOptions(qos=1, retainHandling=handling))
+        else:
+            self._client.subscribe(topic, qos=1)
+
+    def publish(self, topic: str, payload: str, *, retain: bool = False) -> None:
+        """Send with QoS 1, now or when the broker is back. Once `OUTBOX` messages wait, new ones are dropped."""
+        info = self._client.publish(topic, payload, qos=1, retain=retain)
+        if info.rc == MQTTErrorCode.MQTT_ERR_QUEUE_SIZE:
+            _LOG.warning("the broker is away and %d messages wait: one for %s was dropped", OUTBOX, topic)
+
+    def try_other_protocol(self) -> None:
+        """Start again with the other version: 5, then 3.1.1, then 5 again."""
+        self._client.loop_stop()
+        self._protocol = paho.MQTTv311 if self._protocol == paho.MQTTv5 else paho.MQTTv5
+        _LOG.info("the broker refuses the connection, trying %s", _version_name(self._protocol))
+        self._client = self._make_client()
+        self.start()
+
+    def stop(self, last: Will | None, timeout_s: float) -> None:
+        """Publish a last retained message, wait until it is acknowledged, say goodbye and end paho's thread."""
+        if self._client.is_connected():
+            if last is not None:
+                info = self._client.publish(last.topic, last.payload, qos=1, retain=True)
+                try:
+                    info.wait_for_publish(timeout_s)
+                except (RuntimeError, ValueError) as error:
+                    _LOG.warning("the broker did not take the last message: %s", error)
+            self._client.disconnect()
+        self._client.loop_stop()
+
+    def _make_client(self) -> paho.Client:
+        config = self._config
+        client = paho.Client(CallbackAPIVersion.VERSION2, client_id=self._client_id, protocol=self._protocol)
+        client.max_queued_messages_set(OUTBOX)
+        client.reconnect_delay_set(config.reconnect_min_s, config.reconnect_max_s)
+        if self._will is not None:
+            client.will_set(self._will.topic, self._will.payload, qos=1, retain=True)
+        if config.username:
+            client.username_pw_set(config.username, _read_password(config.password_file))
+        if config.tls:
+            try:
+                client.tls_set(ca_certs=config.tls_ca_file or None)
+            except (OSError, ssl.SSLError) as error:
+                raise BrokerConfigError(f"mqtt.tls_ca_file {config.tls_ca_file}: {error}") from error
+        client.on_connect = self._guarded(self._on_connect)
+        client.on_disconnect = self._guarded(self._on_disconnect)
+        client.on_message = self._guarded(self._on_message)
+        client.on_subscribe = self._guarded(self._on_subscribe)
+        return client
+
+    def _guarded(self, callback: Callable[..., None]) -> Callable[..., None]:
+        """Pass an exception on: left in a callback it would end paho's thread and leave a deaf process."""
+
+        def call(*args: object) -> None:
+            try:
+                callback(*args)
+            except Exception as error:  # noqa: BLE001  whatever it was, the owner decides
+                self._handlers.died(error)
+
+        return call
+
+    def _on_connect(
+        self, _client: paho.Client, _userdata: object, _flags: object, reason: ReasonCode, _properties: object
+    ) -> None:
+        if reason.value == _UNSUPPORTED_VERSION:
+            self._handlers.protocol_refused()
+        elif reason.is_failure:
+            _LOG.warning("the broker refuses the connection: %s", reason)
+        else:
+            self._was_connected = True
+            self._handlers.connected(_version_name(self._protocol))
+
+    def _on_disconnect(
+        self, _client: paho.Client, _userdata: object, _flags: object, reason: ReasonCode, _properties: object
+    ) -> None:
+        if reason.is_failure:
+            _LOG.warning("the connection to the broker was lost: %s", reason)
+
+    def _on_subscribe(
+        self, _client: paho.Client, _userdata: object, _mid: int, reasons: list[ReasonCode], _properties: object
+    ) -> None:
+        for reason in reasons:
+            if reason.value >= _FAILURE:
+                _LOG.error("the broker refuses a subscription, so nothing will be heard from it: %s", reason)
+
+    def _on_message(self, _client: paho.Client, _userdata: object, message: paho.MQTTMessage) -> None:
+        self._handlers.received(Received(message.topic, bytes(message.payload), message.retain))
+
+
+def _version_name(protocol: int) -> str:
+    return "MQTT 5" if protocol == paho.MQTTv5 else "MQTT 3.1.1"
+
+
+def _read_password(file: str) -> str | None:
+    if not file:
+        return None
+    try:
+        return Path(file).read_text(encoding="utf-8").splitlines()[0]
+    except (OSError, UnicodeDecodeError, IndexError) as error:
+        raise BrokerConfigError(f"mqtt.password_file {file} has no password in its first line: {error}") from error

@@ -1,0 +1,111 @@
+"""The voice as a service, with or without a broker: buffers, engine thread, player thread, speaker."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable
+from typing import Final
+
+from daemon.config import Config, packs_folder
+from daemon.errors import StartError
+from daemon.messages import Event, Inbox
+from daemon.player import Job, Player
+from daemon.queue import Waiting
+from daemon.speaker import Speaker
+from daemon.synthesis import Order, SynthesisThread
+from device.alsa import AlsaSink
+from device.format import RATE
+from device.memory import HostBufferPool
+from device.null import NullSink
+from device.sink import Sink
+from device.wav import WavSink
+from engines.pack import PackStore
+from engines.shelf import Preferences, VoiceShelf
+from engines.synthesizer import Synthesizer, Tally, Utterance
+from engines.text.phonemes import Phonemizer
+from engines.vits import VitsVoice
+
+_BUFFER_FRAMES: Final = RATE
+"""One second: the largest window. Later windows gain little by being longer, and a stop waits for one of them."""
+
+_JOIN_S: Final = 10.0
+"""For a thread to end: the engine finishes its window, some 0.2 s here, on a slow board perhaps two."""
+
+_WARM_UP_TEXT: Final = "1 2 3 4 5 6"
+"""Some 2.5 s in any language: the window sizes that follow one another in the first seconds of speech."""
+
+
+def make_sink(config: Config) -> Sink:
+    """Make the configured output; nothing is opened yet."""
+    match config.audio.output:
+        case "alsa":
+            return AlsaSink(config.audio.device)
+        case "wav":
+            return WavSink(config.audio.path)
+        case "null":
+            return NullSink()
+
+
+class Service:
+    """Starts down, stops in reverse. `start` and `stop` are for the main thread, which also reads `inbox`."""
+
+    def __init__(self, config: Config, sink: Sink, publish: Callable[[Event], None]) -> None:
+        self.inbox: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
+        self._pool = HostBufferPool(
+            buffers=config.memory.pool_buffers,
+            capacity=_BUFFER_FRAMES,
+            limit_bytes=config.memory.pinned_limit_mb * 2**20,
+        )
+        self._phonemizer = Phonemizer(config.limits.phonemes_timeout_s)
+        self._shelf = VoiceShelf(PackStore(packs_folder(config)), _preferences(config))
+        self._synthesizer = Synthesizer(self._phonemizer, self._pool)
+        self._player = Player(sink, self.inbox.put)
+        self._engine = SynthesisThread(self._synthesizer, self._shelf, self._player, self.inbox.put)
+        self.speaker = Speaker(
+            queue_capacity=config.limits.max_queue, output=sink.description, publish=publish, begin=self._begin
+        )
+
+    def start(self) -> VitsVoice:
+        """Load and warm the default voice, then start the threads; gives the voice.
+
+        SpeechError where there is no usable default voice.
+        """
+        self._phonemizer.start()
+        voice = self._shelf.get()
+        warm_up = Utterance(_WARM_UP_TEXT, self._shelf.delivery(voice), seed=0)
+        for chunk in self._synthesizer.chunks(warm_up, voice, Tally()):
+            chunk.release()
+        self._player.start()
+        self._engine.start()
+        return voice
+
+    def stop(self) -> None:
+        """Fall silent, end the threads, free everything. StartError never; a thread that hangs is left behind."""
+        self._engine.stop()
+        self._player.stop()
+        self._pool.close()
+        self._phonemizer.close()
+        for thread in (self._engine, self._player):
+            if thread.is_alive():
+                thread.join(_JOIN_S)
+        if not self._engine.is_alive():
+            self._shelf.close()
+
+    def _begin(self, waiting: Waiting) -> None:
+        command = waiting.command
+        self._engine.say(Order(Job(command.id), command.text, command.voice, command.speaker, command.volume))
+
+
+def _preferences(config: Config) -> Preferences:
+    voice = config.voice
+    if config.engine.backend not in {"auto", "ort"} or config.engine.precision not in {"auto", "fp32"}:
+        raise StartError("only engine.backend = 'ort' with precision = 'fp32' is built in")
+    return Preferences(
+        voice=voice.default,
+        speaker=voice.speaker,
+        length_scale=voice.length_scale,
+        noise_scale=voice.noise_scale,
+        noise_w=voice.noise_w,
+        seed=voice.seed,
+        threads=config.engine.threads,
+    )

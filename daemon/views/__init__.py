@@ -1,0 +1,1 @@
+"""What people look at. Views speak to a daemon through the broker, never into its objects."""

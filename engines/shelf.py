@@ -1,0 +1,72 @@
+"""The voices that are loaded, and how each one is to speak where a command says nothing else."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+from engines.pack import PackStore
+from engines.vits import Delivery, VitsVoice
+
+_MOST_LOADED: Final = 3
+"""A medium voice takes 80 MB when loaded; a museum's three languages stay at hand without a wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """What the owner wants of every voice. None: as the voice itself says."""
+
+    voice: str = ""
+    """Pack name; empty: the first one."""
+    speaker: int | None = None
+    length_scale: float | None = None
+    noise_scale: float | None = None
+    noise_w: float | None = None
+    seed: int | None = None
+    threads: int = 0
+    """Per engine; 0: one per core."""
+
+
+class VoiceShelf:
+    """Loads voices when they are first asked for and keeps the last few. For one thread."""
+
+    def __init__(self, store: PackStore, preferences: Preferences) -> None:
+        self._store = store
+        self._preferences = preferences
+        self._loaded: OrderedDict[str, VitsVoice] = OrderedDict()
+        self.seed: Final = preferences.seed
+
+    def get(self, name: str = "") -> VitsVoice:
+        """Give the voice `name`, or the preferred one. VoiceError or EngineError concern this voice alone."""
+        name = self._store.default_name(name or self._preferences.voice)
+        voice = self._loaded.get(name)
+        if voice is None:
+            voice = VitsVoice.load(self._store.get(name), threads=self._preferences.threads)
+            self._loaded[name] = voice
+            if len(self._loaded) > _MOST_LOADED:
+                self._loaded.popitem(last=False)[1].close()
+        self._loaded.move_to_end(name)
+        return voice
+
+    def delivery(self, voice: VitsVoice, *, speaker: int | str | None = None, gain: float = 1.0) -> Delivery:
+        """Say how `voice` is to speak. SpeakerError where it has no such speaker."""
+        wanted, info = self._preferences, voice.info
+
+        def first(*values: float | None) -> float:
+            return next(value for value in values if value is not None)
+
+        if speaker is None:
+            speaker = info.default_speaker if wanted.speaker is None else wanted.speaker
+        return Delivery(
+            speaker=info.speaker_id(speaker),
+            noise_scale=first(wanted.noise_scale, info.noise_scale),
+            length_scale=first(wanted.length_scale, info.length_scale),
+            noise_w=first(wanted.noise_w, info.noise_w),
+            gain=gain,
+        )
+
+    def close(self) -> None:
+        """Free all voices. Idempotent."""
+        while self._loaded:
+            self._loaded.popitem()[1].close()

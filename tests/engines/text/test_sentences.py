@@ -1,0 +1,64 @@
+# ruff: noqa: RUF001  the marks of many scripts
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engines.text.sentences import blocks
+
+# Words of few letters with every kind of cut between them, so that each kind is often the best that fits.
+pages = st.lists(
+    st.sampled_from(
+        ["a", "word", "ünï", "。", "，", ". ", '."', "?", "…", ", ", ";", " ", "\t", "\n", "\n\n", "\r\n \r\n"]
+    )
+).map("".join)
+
+
+@given(text=st.one_of(pages, st.text()), max_chars=st.integers(1, 40))
+def test_everything_but_space_at_cuts_is_in_the_blocks_in_order(text: str, max_chars: int) -> None:
+    position = 0
+    for block in blocks(text, max_chars=max_chars):
+        assert block == block.strip() != ""
+        assert len(block) <= max_chars
+        found = text.index(block, position)
+        assert not text[position:found].strip()
+        position = found + len(block)
+    assert not text[position:].strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "max_chars", "expected"),
+    [
+        ("  One. Two.\n\nThree. ", 17, ["One. Two.\n\nThree."]),
+        ("One. Two.\n\nThree. Four.", 17, ["One. Two.", "Three. Four."]),
+        ("One. Two.\r\n \r\nThree. Four.", 17, ["One. Two.", "Three. Four."]),
+        ("One, two. Three, four five", 20, ["One, two.", "Three, four five"]),
+        ("He said “no.” She left soon", 20, ["He said “no.”", "She left soon"]),
+        ("One two\nthree, four", 15, ["One two", "three, four"]),
+        ("好。早，安晚安晚安", 6, ["好。", "早，", "安晚安晚安"]),
+        ("Version 1.2.3, as asked", 15, ["Version 1.2.3,", "as asked"]),
+        ("one two three", 7, ["one two", "three"]),
+        ("Go, now. Then", 8, ["Go, now.", "Then"]),
+        ("abcdefgh", 3, ["abc", "def", "gh"]),
+        ("One.", 4, ["One."]),
+        ("One. Two", 4, ["One.", "Two"]),
+        (" \n\t ", 4, []),
+        ("", 4, []),
+    ],
+)
+def test_the_best_cut_that_fits_is_taken(text: str, max_chars: int, expected: list[str]) -> None:
+    assert list(blocks(text, max_chars=max_chars)) == expected
+
+
+def test_the_first_block_is_cut_without_reading_the_rest() -> None:
+    text = "word " * 2_000_000
+    first = next(blocks(text, max_chars=200))
+    assert re.fullmatch(r"(word ){39}word", first)
+
+
+def test_a_limit_below_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="0"):
+        list(blocks("a", max_chars=0))
