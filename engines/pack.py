@@ -43,6 +43,8 @@ class PackInfo(BaseModel):
     """espeak-ng's name of the voice, such as `en-us`."""
     phoneme_type: Literal["espeak", "text"]
     phoneme_ids: dict[str, list[int]]
+    clusters: list[list[str]]
+    """Phonemes that count as one where they follow each other, the id being that of all of them joined."""
     sample_rate: Annotated[int, Field(gt=0)]
     """Hertz, of the vocoder before its resampler."""
     hop: Annotated[int, Field(gt=0)]

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from device.format import Samples
-from engines.errors import EngineError, GraphError, VoiceError
+from engines.errors import EngineError, GraphError, UnknownEspeakVoiceError, VoiceError
 from engines.pack import ACOUSTIC_FILE, VOCODER_FILE, Pack, PackInfo, PackStore, check_name, sha256
 from engines.resampling import HALF_TAPS, block_size, filter_bank
 from engines.runtime.ort import OrtEngine
@@ -89,6 +89,8 @@ class PiperConfig(BaseModel):
     num_speakers: Annotated[int, Field(ge=1)] = 1
     speaker_id_map: dict[str, int] = {}
     default_speaker_id: int = 0
+    vowel_clusters: list[list[str]] | None = None
+    """Phonemes that this voice takes as one, such as a, ɪ -> aɪ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,8 @@ def import_voice(source: Source, store: PackStore, *, name: str = "", progress: 
     progress("comparing with the original and measuring margins")
     try:
         margins = _measure(parts, graphs, config)
+    except UnknownEspeakVoiceError as error:
+        raise VoiceError(str(source.config), f"cannot be used: {error}") from error
     except (EngineError, GraphError) as error:
         raise VoiceError(str(source.model), f"is not a Piper voice that can be divided: {error}") from error
     info = PackInfo(
@@ -176,6 +180,7 @@ def import_voice(source: Source, store: PackStore, *, name: str = "", progress: 
         language=config.espeak.voice,
         phoneme_type="text" if config.phoneme_type == "text" else "espeak",
         phoneme_ids=config.phoneme_id_map,
+        clusters=[cluster for cluster in config.vowel_clusters or [] if "".join(cluster) in config.phoneme_id_map],
         sample_rate=config.audio.sample_rate,
         hop=parts.hop,
         channels=parts.channels,

@@ -17,7 +17,7 @@ _KAISER_BETA: Final = 10.0
 """Stop band at -100 dB (Kaiser, 'Nonrecursive digital filter design', 1974)."""
 
 _CUTOFF: Final = 0.95
-"""Middle of the transition band, relative to the lower Nyquist frequency: its far end is at 1.0."""
+"""Middle of the transition band, which is 0.88 to 1.02 of the lower Nyquist frequency with these taps."""
 
 _LARGEST_BLOCK: Final = 320
 """Output samples that one row of the product gives: the filter bank stays below 400 kB."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from device.errors import PoolExhaustedError
 from device.memory import AudioChunk, BufferPool
-from engines.text.phonemes import Phonemizer, phoneme_ids, sentences_of
+from engines.text.phonemes import Phonemizer, merge_clusters, phoneme_ids, sentences_of
 from engines.text.sentences import blocks
 from engines.vits import Delivery, Noise, VitsVoice
 from engines.windows import plan
@@ -109,7 +109,7 @@ class Synthesizer:
                 sentences = [list(part) for part in blocks(block, max_chars=_MOST_PHONEMES)]
             tally.compute_s += time.perf_counter() - begun
             for sentence in sentences:
-                ids, unknown = phoneme_ids(sentence, info.phoneme_ids)
+                ids, unknown = phoneme_ids(merge_clusters(sentence, info.clusters), info.phoneme_ids)
                 tally.unknown_phonemes += [p for p in unknown if p not in tally.unknown_phonemes]
                 if len(unknown) < len(set(sentence)):
                     yield ids

@@ -236,6 +236,18 @@ def _pieces(sentence: list[str], clause_ends: list[int], most: int) -> list[list
     return [*pieces, sentence[start:]]
 
 
+def merge_clusters(phonemes: Sequence[str], clusters: Sequence[Sequence[str]]) -> list[str]:
+    """Join the phonemes that a voice takes as one, such as a, ɪ -> aɪ; the longest cluster that fits wins."""
+    longest_first = sorted((list(cluster) for cluster in clusters if cluster), key=len, reverse=True)
+    merged: list[str] = []
+    i = 0
+    while i < len(phonemes):
+        size = next((len(c) for c in longest_first if list(phonemes[i : i + len(c)]) == c), 1)
+        merged.append("".join(phonemes[i : i + size]))
+        i += size
+    return merged
+
+
 def phoneme_ids(phonemes: Sequence[str], id_map: Mapping[str, Sequence[int]]) -> tuple[list[int], list[str]]:
     """Return the ids that a Piper voice takes for one sentence, and which phonemes it does not know, each once.
 

@@ -1,4 +1,3 @@
-# ruff: noqa: RUF001  phonemes look like other letters
 from __future__ import annotations
 
 import re

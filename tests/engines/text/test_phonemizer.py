@@ -1,6 +1,5 @@
 """The worker process: what it says, and that whatever becomes of it stays there."""
 
-# ruff: noqa: RUF001  phonemes look like other letters
 from __future__ import annotations
 
 import contextlib

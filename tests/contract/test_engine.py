@@ -1,0 +1,98 @@
+"""What every Engine does. TensorRT's joins the list when it lands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from engines.errors import EngineError
+from engines.runtime.engine import Engine
+from engines.runtime.ort import OrtEngine
+
+
+def _double() -> bytes:
+    """A graph of two inputs: y = 2 x + offset."""
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n"])
+    offset = helper.make_tensor_value_info("offset", onnx.TensorProto.FLOAT, [1])
+    y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n"])
+    nodes = [helper.make_node("Add", ["x", "x"], ["xx"]), helper.make_node("Add", ["xx", "offset"], ["y"])]
+    graph = helper.make_graph(nodes, "double", [x, offset], [y])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15)], ir_version=8).SerializeToString()
+
+
+@pytest.fixture(params=[OrtEngine], ids=["onnxruntime"])
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    make: Callable[[bytes], Engine] = request.param
+    with closing(make(_double())) as engine:
+        yield engine
+
+
+def feeds(count: int, offset: float = 0.5) -> dict[str, np.ndarray]:
+    return {"x": np.arange(count, dtype=np.float32), "offset": np.array([offset], dtype=np.float32)}
+
+
+class TestEngine:
+    def test_it_says_who_it_is(self, engine: Engine) -> None:
+        assert engine.backend
+        assert engine.precision
+
+    def test_it_computes(self, engine: Engine) -> None:
+        np.testing.assert_array_equal(engine.run(feeds(5)), 2 * np.arange(5) + 0.5)
+
+    def test_a_result_stays_the_callers(self, engine: Engine) -> None:
+        first = engine.run(feeds(5))
+        engine.run(feeds(5, offset=9))
+        np.testing.assert_array_equal(first, 2 * np.arange(5) + 0.5)
+
+    def test_it_writes_into_the_memory_it_is_given_and_no_further(self, engine: Engine) -> None:
+        memory = np.full(12, 7, dtype=np.float32)
+        engine.run_into(feeds(8), memory[2:10])
+        np.testing.assert_array_equal(memory, [7, 7, *(2 * np.arange(8) + 0.5), 7, 7])
+
+    def test_sizes_may_change_from_run_to_run(self, engine: Engine) -> None:
+        for count in (1, 1000, 3, 200):
+            output = np.zeros(count, np.float32)
+            engine.run_into(feeds(count), output)
+            np.testing.assert_array_equal(output, engine.run(feeds(count)))
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {},
+            {"x": np.zeros(3, np.float32)},
+            {"x": np.zeros(3), "offset": np.zeros(1, np.float32)},
+            {"x": np.zeros((3, 3), np.float32), "offset": np.zeros(1, np.float32)},
+            {**feeds(3), "z": np.zeros(1, np.float32)},
+        ],
+        ids=["nothing", "one missing", "wrong type", "wrong rank", "one too many"],
+    )
+    def test_wrong_inputs_are_an_engine_error(self, engine: Engine, wrong: dict[str, np.ndarray]) -> None:
+        with pytest.raises(EngineError):
+            engine.run(wrong)
+        with pytest.raises(EngineError):
+            engine.run_into(wrong, np.zeros(3, np.float32))
+        np.testing.assert_array_equal(engine.run(feeds(3)), 2 * np.arange(3) + 0.5)
+
+    def test_an_output_of_another_size_is_an_engine_error(self, engine: Engine) -> None:
+        with pytest.raises(EngineError):
+            engine.run_into(feeds(8), np.zeros(5, np.float32))
+
+    def test_closed_twice_and_then_refused(self, engine: Engine) -> None:
+        engine.close()
+        engine.close()
+        with pytest.raises(EngineError, match="closed"):
+            engine.run(feeds(1))
+        with pytest.raises(EngineError, match="closed"):
+            engine.run_into(feeds(1), np.zeros(1, np.float32))
+
+
+@pytest.mark.parametrize("make", [OrtEngine], ids=["onnxruntime"])
+@pytest.mark.parametrize("content", [b"", b"not a graph", _double()[:50]])
+def test_what_is_no_graph_is_an_engine_error(make: Callable[[bytes], Engine], content: bytes) -> None:
+    with pytest.raises(EngineError, match="cannot be loaded"):
+        make(content)
