@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NewType, TypeAlias
+from typing import Any, Final, NewType, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,3 +25,8 @@ PERIOD: Final = Frames(960)
 def seconds(frames: int) -> float:
     """Give the duration of `frames` frames in seconds."""
     return frames / RATE
+
+
+def is_samples(array: NDArray[Any]) -> bool:
+    """Tell whether C code may read `array` in place as `Samples`."""
+    return array.ndim == 1 and array.dtype == np.float32 and array.flags.c_contiguous

@@ -7,6 +7,7 @@ has released it, the buffer is free again. A pool that runs dry makes the engine
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -26,10 +27,11 @@ class Buffer:
     is passed to it and `release` when done; at zero it returns to its pool. Thread-safe.
     """
 
-    __slots__ = ("_lock", "_pool", "_references", "_samples", "address")
+    __slots__ = ("_give_back", "_lock", "_references", "_samples", "address")
 
-    def __init__(self, pool: HostBufferPool, samples: Samples) -> None:
-        self._pool = pool
+    def __init__(self, samples: Samples, give_back: Callable[[Buffer], None]) -> None:
+        """`samples` is the memory, which the buffer owns; `give_back` is called at the last release."""
+        self._give_back = give_back
         self._samples = samples
         self._references = 0
         self._lock = threading.Lock()
@@ -58,9 +60,12 @@ class Buffer:
             self._references -= 1
             last = self._references == 0
         if last:
-            self._pool._take_back(self)  # noqa: SLF001  a buffer and its pool are one thing in two classes
+            self._give_back(self)
 
-    def _hand_out(self) -> None:
+    def hand_out(self) -> None:
+        """Give it its first reference. Only its pool may do so, with a buffer that nobody holds."""
+        if self._references:
+            raise BufferOwnershipError("handed out while somebody holds it")
         self._references = 1
 
 
@@ -113,7 +118,8 @@ class HostBufferPool:
         arena = np.zeros(buffers * stride + ALIGNMENT, dtype=np.uint8)
         start = -int(arena.ctypes.data) % ALIGNMENT
         self._buffers = [
-            Buffer(self, arena[start + i * stride :][: capacity * itemsize].view(np.float32)) for i in range(buffers)
+            Buffer(arena[start + i * stride :][: capacity * itemsize].view(np.float32), self._take_back)
+            for i in range(buffers)
         ]
         self._free = list(self._buffers)
         self._changed = threading.Condition()
@@ -132,7 +138,7 @@ class HostBufferPool:
             if self._closed:
                 raise PoolClosedError
             buffer = self._free.pop()
-            buffer._hand_out()  # noqa: SLF001
+            buffer.hand_out()
             return buffer
 
     def close(self) -> None:

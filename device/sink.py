@@ -33,4 +33,4 @@ class Sink(Protocol):
         """Forget what was taken but not played, at once, and stay open."""
 
     def close(self) -> None:
-        """Stop and free everything. Idempotent. What was not drained may be lost."""
+        """Stop and free everything. Idempotent. What was not drained may be lost or may still be heard."""

@@ -1,0 +1,118 @@
+"""Speech into a WAV file."""
+
+from __future__ import annotations
+
+import wave
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device.errors import SinkError
+from device.files import open_output, output_errors
+from device.format import CHANNELS, RATE, Samples
+
+SAMPLE_BYTES: Final = 2
+FULL_SCALE: Final = 32_768
+"""What 1.0 is in 16 bits; +1.0 itself saturates at 32,767. Every reader divides by this again, so levels stay exact."""
+
+SCRATCH: Final = 4_800
+"""Frames converted at a time, 100 ms: small enough to stay in the cache, and allocated once."""
+
+MOST_FRAMES: Final = (2**32 - 1 - 36) // SAMPLE_BYTES
+"""RIFF counts bytes in 32 bits, 36 of them its own header: 12.4 hours."""
+
+
+class WavSink:
+    """A `Sink` that writes 16-bit mono PCM. Each opening starts the file anew.
+
+    After each drain the file is complete. On a pipe the header cannot be corrected later, so it announces the
+    longest possible file and readers go on until the pipe ends.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self._path = Path(path)
+        self._file: BinaryIO | None = None
+        self._wav: wave.Wave_write | None = None
+        self._seekable = True
+        self._frames = 0
+        self._floats: Samples = np.empty(SCRATCH, np.float32)
+        self._integers: NDArray[np.int16] = np.empty(SCRATCH, "<i2")
+
+    @property
+    def description(self) -> str:
+        """The file's path."""
+        return str(self._path)
+
+    def open(self) -> None:
+        """See `Sink.open`."""
+        if self._wav is not None:
+            return
+        self._file = open_output(self._path)
+        self._frames = 0
+        self._wav = wave.open(self._file, "wb")  # noqa: SIM115  close() closes it
+        self._wav.setnchannels(CHANNELS)
+        self._wav.setsampwidth(SAMPLE_BYTES)
+        self._wav.setframerate(RATE)
+        self._seekable = self._file.seekable()
+        if not self._seekable:
+            self._wav.setnframes(MOST_FRAMES)
+        try:
+            self.drain()
+        except SinkError:
+            self.close()
+            raise
+
+    def write(self, samples: Samples) -> None:
+        """See `Sink.write`."""
+        wav, _ = self._opened()
+        if self._frames + len(samples) > MOST_FRAMES:
+            raise SinkError(self.description, "a WAV file holds no more than 12 hours", "start another file")
+        with output_errors(self._path):
+            for start in range(0, len(samples), SCRATCH):
+                wav.writeframesraw(self._convert(samples[start : start + SCRATCH]))
+        self._frames += len(samples)
+
+    def drain(self) -> None:
+        """See `Sink.drain`. Brings the header up to date."""
+        wav, file = self._opened()
+        with output_errors(self._path):
+            if self._seekable:
+                wav.writeframes(b"")
+            else:
+                wav.writeframesraw(b"")
+            file.flush()
+
+    def drop(self) -> None:
+        """See `Sink.drop`. A file has played what it has taken, so there is nothing to forget."""
+        self._opened()
+
+    def close(self) -> None:
+        """See `Sink.close`."""
+        wav, self._wav = self._wav, None
+        file, self._file = self._file, None
+        if wav is None or file is None:
+            return
+        # On a pipe wave fails where it would correct the header; on a full disk drain has said so.
+        with suppress(OSError):
+            wav.close()
+        with suppress(OSError):
+            file.close()
+
+    def _opened(self) -> tuple[wave.Wave_write, BinaryIO]:
+        if self._wav is None or self._file is None:
+            raise SinkError(self.description, "is not open")
+        return self._wav, self._file
+
+    def _convert(self, samples: Samples) -> memoryview:
+        """Give the 16-bit form of at most SCRATCH frames, valid until the next call."""
+        floats = self._floats[: len(samples)]
+        integers = self._integers[: len(samples)]
+        np.clip(samples, -1, 1, out=floats)
+        np.nan_to_num(floats, copy=False)  # casting NaN is undefined
+        np.rint(np.multiply(floats, FULL_SCALE, out=floats), out=floats)
+        np.minimum(floats, FULL_SCALE - 1, out=floats)
+        integers[:] = floats
+        return integers.data

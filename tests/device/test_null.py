@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from device.alsa import PERIODS
+from device.format import PERIOD, RATE, Samples, seconds
+from device.null import BUFFER, NullSink
+
+LATE_S = 0.15
+"""How late a loaded machine may wake a thread up without failing a test."""
+
+
+def silence(duration_s: float) -> Samples:
+    return np.zeros(int(RATE * duration_s), np.float32)
+
+
+@pytest.fixture
+def sink() -> NullSink:
+    sink = NullSink()
+    sink.open()
+    return sink
+
+
+def test_buffers_as_much_as_the_card() -> None:
+    assert BUFFER == PERIODS * PERIOD
+
+
+def test_takes_a_buffer_at_once_and_the_rest_at_the_pace_of_a_card(sink: NullSink) -> None:
+    began = time.monotonic()
+    sink.write(silence(seconds(BUFFER)))
+    assert time.monotonic() - began < LATE_S / 2
+    sink.write(silence(0.2))
+    assert 0.2 <= time.monotonic() - began < 0.2 + LATE_S
+    sink.drain()
+    assert 0.2 + seconds(BUFFER) <= time.monotonic() - began < 0.2 + seconds(BUFFER) + LATE_S
+    assert sink.frames == BUFFER + 9600
+    assert sink.underruns == 0
+
+
+def test_small_writes_add_up_to_real_time(sink: NullSink) -> None:
+    began = time.monotonic()
+    for _ in range(25):
+        sink.write(np.zeros(PERIOD, np.float32))
+    sink.drain()
+    assert 0.5 <= time.monotonic() - began < 0.5 + LATE_S
+    assert sink.underruns == 0
+
+
+def test_a_writer_that_is_late_is_an_underrun(sink: NullSink) -> None:
+    for _ in range(3):
+        sink.write(silence(0.02))
+        threading.Event().wait(0.06)
+    assert sink.underruns == 2
+
+
+@pytest.mark.parametrize("pause", ["drain", "drop", "reopen"])
+def test_a_pause_between_utterances_is_none(sink: NullSink, pause: str) -> None:
+    sink.write(silence(0.02))
+    if pause == "reopen":
+        sink.close()
+        sink.open()
+    else:
+        getattr(sink, pause)()
+    threading.Event().wait(0.06)
+    sink.write(silence(0.02))
+    assert sink.underruns == 0
+
+
+def test_a_drop_leaves_nothing_to_wait_for(sink: NullSink) -> None:
+    sink.write(silence(seconds(BUFFER)))
+    began = time.monotonic()
+    sink.drop()
+    sink.drain()
+    assert time.monotonic() - began < seconds(BUFFER) / 2
+
+
+def test_without_pace_an_hour_takes_no_time() -> None:
+    sink = NullSink(paced=False)
+    sink.open()
+    began = time.monotonic()
+    for _ in range(3600):
+        sink.write(np.zeros(RATE, np.float32))
+    sink.drain()
+    assert time.monotonic() - began < 1
+    assert (sink.frames, sink.underruns) == (3600 * RATE, 0)

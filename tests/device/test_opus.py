@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+import ctypes
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import opuslib_next.api
+import opuslib_next.api.decoder
+import pytest
+from numpy.typing import NDArray
+
+import device.opus
+from device.errors import EncoderError, SinkError
+from device.format import PERIOD, RATE, Samples
+from device.opus import FRAME_MS, OpusEncoder, OpusSink
+
+LENGTHS = [0, 1, RATE * 51 // 100, RATE * 33 // 10, 60 * RATE]
+
+
+def tone(frames: int, hertz: float = 1000, level: float = 0.5) -> Samples:
+    return (level * np.sin(2 * np.pi * hertz * np.arange(frames) / RATE)).astype(np.float32)
+
+
+def run(*command: str | Path) -> str:
+    program = shutil.which(str(command[0]))
+    assert program is not None, f"{command[0]} is not installed: apt-get install opus-tools"
+    arguments = [program, *map(str, command[1:])]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout + done.stderr
+
+
+def decode(path: Path) -> NDArray[np.float32]:
+    raw = path.with_suffix(".raw")
+    said = run("opusdec", "--quiet", "--float", "--rate", str(RATE), path, raw)
+    assert "WARN" not in said.upper()
+    return np.fromfile(raw, np.float32)
+
+
+def last_granule(path: Path) -> int:
+    """Frames in all pages that are in the file, the pre-skip included."""
+    content = path.read_bytes()
+    granule: int = struct.unpack_from("<q", content, content.rindex(b"OggS") + 6)[0]
+    return granule
+
+
+class Decoder:
+    """libopus itself, packet by packet."""
+
+    def __init__(self) -> None:
+        self._state = opuslib_next.api.decoder.create_state(RATE, 1)
+
+    def decode(self, packet: bytes, frames: int) -> NDArray[np.float32]:
+        pcm = opuslib_next.api.decoder.decode_float(self._state, packet, len(packet), frames, False, 1)  # noqa: FBT003
+        return np.frombuffer(pcm, np.float32)
+
+    def close(self) -> None:
+        opuslib_next.api.decoder.destroy(self._state)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "speech.opus"
+
+
+class TestEncoder:
+    @pytest.mark.parametrize("frame_ms", FRAME_MS)
+    def test_a_tone_keeps_its_pitch_level_and_place(self, frame_ms: int) -> None:
+        encoder, decoder = OpusEncoder(frame_ms=frame_ms), Decoder()
+        assert encoder.frame == RATE * frame_ms // 1000
+        samples = tone(RATE * 6 // 5)
+        samples[: RATE // 5] = 0
+        frames = range(0, len(samples), encoder.frame)
+        packets = [bytes(encoder.encode(samples[start : start + encoder.frame])) for start in frames]
+        heard = np.concatenate([decoder.decode(packet, encoder.frame) for packet in packets])[encoder.lookahead :]
+        encoder.close()
+        decoder.close()
+
+        middle = heard[RATE // 2 : RATE]
+        spectrum = np.abs(np.fft.rfft(middle * np.hanning(len(middle))))
+        assert np.argmax(spectrum) * RATE / len(middle) == pytest.approx(1000, abs=2)
+        assert np.sqrt(np.mean(middle**2)) == pytest.approx(0.5 / np.sqrt(2), rel=0.05)
+        onset = int(np.flatnonzero(np.abs(heard) > 0.25)[0])
+        assert onset == pytest.approx(RATE // 5, abs=RATE // 200)
+
+    def test_libopus_reads_the_memory_that_was_given(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        encoder = OpusEncoder()
+        library = encoder._library  # the last place before the C function
+        real: Any = library.encode_float
+        addresses: list[int] = []
+
+        def recording(state: int, address: int, *rest: int) -> int:
+            addresses.append(address)
+            size: int = real(state, address, *rest)
+            return size
+
+        monkeypatch.setattr(library, "encode_float", recording)
+        samples = tone(3 * PERIOD)
+        before = samples.copy()
+        encoder.encode(samples[PERIOD : 2 * PERIOD])
+        assert addresses == [samples.ctypes.data + 4 * PERIOD]
+        np.testing.assert_array_equal(samples, before)
+        encoder.close()
+
+    def test_the_packet_memory_is_always_the_same(self) -> None:
+        encoder = OpusEncoder()
+
+        def address(packet: memoryview) -> int:
+            return ctypes.addressof(ctypes.c_char.from_buffer(packet))
+
+        assert address(encoder.encode(tone(PERIOD))) == address(encoder.encode(tone(PERIOD, 300)))
+        encoder.close()
+
+    def test_keeps_to_the_bit_rate(self) -> None:
+        rng = np.random.default_rng(2)
+        for bitrate in (16_000, 64_000):
+            encoder = OpusEncoder(bitrate=bitrate)
+            sizes = [len(encoder.encode(rng.normal(0, 0.1, PERIOD).astype(np.float32))) for _ in range(100)]
+            encoder.close()
+            assert sum(sizes) * 8 / 2 == pytest.approx(bitrate, rel=0.2)
+
+    def test_silence_is_packets_too(self) -> None:
+        encoder = OpusEncoder()
+        sizes = [len(encoder.encode(np.zeros(PERIOD, np.float32))) for _ in range(100)]
+        encoder.close()
+        assert min(sizes) > 2  # DTX would give packets of one or two bytes
+
+    @pytest.mark.parametrize("frames", [0, 320, 959, 961, 96_000])
+    def test_other_lengths_are_refused_in_plain_words(self, frames: int) -> None:
+        encoder = OpusEncoder()
+        with pytest.raises(EncoderError, match=f"takes 960 frames at a time, not {frames}"):
+            encoder.encode(tone(frames))
+        encoder.close()
+
+    @pytest.mark.parametrize("samples", [tone(1920)[::2], np.zeros(960), np.zeros((1, 960), np.float32)])
+    def test_memory_that_libopus_would_misread_is_refused(self, samples: Any) -> None:  # noqa: ANN401
+        encoder = OpusEncoder()
+        with pytest.raises(EncoderError, match="mono float32"):
+            encoder.encode(samples)
+        encoder.close()
+
+    @pytest.mark.parametrize(
+        ("settings", "reason"),
+        [
+            ({"frame_ms": 30}, "packets of 30 ms"),
+            ({"frame_ms": 5}, "packets of 5 ms"),
+            ({"bitrate": 100}, "100 bit/s is out of range"),
+            ({"bitrate": 600_000}, "600000 bit/s is out of range"),
+            ({"complexity": 11}, "complexity 11"),
+            ({"complexity": -1}, "complexity -1"),
+        ],
+    )
+    def test_impossible_settings_are_refused(self, settings: dict[str, int], reason: str, path: Path) -> None:
+        with pytest.raises(EncoderError, match=reason):
+            OpusEncoder(**settings)
+        with pytest.raises(SinkError, match=reason):
+            OpusSink(path, **settings).open()
+        assert not path.exists()
+
+    def test_libopus_speaks_when_it_refuses(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(device.opus, "COMPLEXITY", range(100))
+        with pytest.raises(EncoderError, match="invalid argument"):
+            OpusEncoder(complexity=50)
+
+    def test_closes_twice_and_refuses_use_then(self) -> None:
+        encoder = OpusEncoder()
+        encoder.close()
+        encoder.close()
+        with pytest.raises(EncoderError, match="closed"):
+            encoder.encode(tone(960))
+
+    def test_needs_no_library_until_made(self) -> None:
+        code = (
+            "import sys; sys.modules['opuslib_next'] = None\n"
+            "import device.opus\n"
+            "try: device.opus.OpusEncoder()\n"
+            "except device.opus.EncoderError as error: print(error)"
+        )
+        root = Path(device.opus.__file__).parents[1]
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root, timeout=30
+        )
+        assert "install opuslib-next" in done.stdout
+
+    def test_leaves_opuslibs_own_functions_as_they_are(self) -> None:
+        shared = opuslib_next.api.libopus.opus_encode_float
+        before = shared.argtypes
+        OpusEncoder().close()
+        assert shared.argtypes is before
+
+
+class TestSink:
+    @pytest.mark.parametrize("frame_ms", FRAME_MS)
+    @pytest.mark.parametrize("frames", LENGTHS)
+    def test_decodes_to_the_length_written_to_the_sample(self, path: Path, frames: int, frame_ms: int) -> None:
+        sink = OpusSink(path, frame_ms=frame_ms, complexity=0)
+        sink.open()
+        rng = np.random.default_rng(frame_ms)
+        samples = tone(frames)
+        written = 0
+        while written < frames:
+            end = written + int(rng.integers(1, RATE // 4))
+            sink.write(samples[written:end])
+            if rng.random() < 0.2:
+                sink.drain()
+            written = end
+        sink.close()
+        assert len(decode(path)) == frames
+        report = run("opusinfo", path)
+        assert "WARNING" not in report
+        assert "EOS" not in report
+        minutes, seconds = report.split("Playback length: ")[1].split("s\n")[0].split("m:")
+        assert 60 * int(minutes) + float(seconds) == pytest.approx(frames / RATE, abs=0.0011)  # it cuts digits off
+
+    def test_whole_packets_are_encoded_where_they_lie(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        addresses: list[int] = []
+        real = OpusEncoder.encode
+
+        def recording(self: OpusEncoder, samples: Samples) -> memoryview:
+            addresses.append(samples.ctypes.data)
+            return real(self, samples)
+
+        monkeypatch.setattr(OpusEncoder, "encode", recording)
+        sink = OpusSink(path)
+        sink.open()
+        samples = tone(4 * PERIOD + 100)
+        sink.write(samples)
+        start = samples.ctypes.data
+        assert addresses == [start + 4 * PERIOD * number for number in range(4)]
+        addresses.clear()
+        sink.write(samples)  # 100 frames are carried: one packet through the carry, then in place again
+        assert addresses[1:] == [start + 4 * (PERIOD - 100 + PERIOD * number) for number in range(3)]
+        assert not start <= addresses[0] < start + samples.nbytes
+        sink.close()
+
+    def test_who_reads_the_growing_file_is_less_than_a_second_behind(self, path: Path) -> None:
+        sink = OpusSink(path)
+        sink.open()
+        for number in range(1, 200):
+            sink.write(tone(PERIOD))
+            assert number * PERIOD - last_granule(path) < RATE * 0.6
+        sink.drain()
+        assert last_granule(path) == 199 * PERIOD
+        assert 199 * PERIOD - PERIOD <= len(decode(path)) <= 199 * PERIOD
+        sink.close()
+
+    def test_the_last_packet_is_padded_with_silence(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        packets: list[Samples] = []
+        real = OpusEncoder.encode
+
+        def recording(self: OpusEncoder, samples: Samples) -> memoryview:
+            packets.append(samples.copy())
+            return real(self, samples)
+
+        monkeypatch.setattr(OpusEncoder, "encode", recording)
+        sink = OpusSink(path)
+        sink.open()
+        loud = np.ones(900, np.float32)
+        sink.write(loud)
+        sink.write(loud)  # the carry was full once, and now holds 840 frames
+        sink.close()
+        assert [np.count_nonzero(packet) for packet in packets] == [960, 840, 0]
+        assert len(decode(path)) == 1800
+
+    def test_a_drop_forgets_what_fills_no_packet_yet(self, path: Path) -> None:
+        sink = OpusSink(path)
+        sink.open()
+        sink.write(tone(PERIOD + 500))
+        sink.drop()
+        sink.write(tone(300))
+        sink.close()
+        assert len(decode(path)) == PERIOD + 300
+
+    def test_a_file_that_cannot_be_is_refused_with_advice(self, tmp_path: Path) -> None:
+        with pytest.raises(SinkError, match="mkdir -p"):
+            OpusSink(tmp_path / "missing" / "speech.opus").open()
+
+    def test_a_full_disk_is_an_error_and_can_be_closed(self) -> None:
+        sink = OpusSink("/dev/full")
+        for _ in range(2):
+            with pytest.raises(SinkError, match="No space left"):
+                sink.open()
+        sink.close()
