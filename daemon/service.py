@@ -25,8 +25,8 @@ from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
 from engines.vits import VitsVoice
 
-_BUFFER_FRAMES: Final = RATE
-"""One second: the largest window. Later windows gain little by being longer, and a stop waits for one of them."""
+_BUFFER_FRAMES: Final = 4 * RATE
+"""Four seconds: the largest window, most of an ordinary sentence. Longer ones would save hardly any margins."""
 
 _JOIN_S: Final = 10.0
 """For a thread to end: the engine finishes its window, some 0.2 s here, on a slow board perhaps two."""

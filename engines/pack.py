@@ -51,9 +51,8 @@ class PackInfo(BaseModel):
     """Samples per latent frame."""
     channels: Annotated[int, Field(gt=0)]
     """Per latent frame."""
-    margin_left: Annotated[int, Field(ge=0)]
-    """Latent frames, measured at import."""
-    margin_right: Annotated[int, Field(ge=0)]
+    margins: Margins
+    """Measured at import."""
     multi_speaker: bool
     duration_noise: bool
     speaker_count: Annotated[int, Field(gt=0)]
@@ -66,11 +65,6 @@ class PackInfo(BaseModel):
     """File name -> SHA-256 of what the pack was made from."""
     files: dict[str, str]
     """File name -> SHA-256 of the pack's own graphs."""
-
-    @property
-    def margins(self) -> Margins:
-        """How much context the windows need."""
-        return Margins(self.margin_left, self.margin_right)
 
     def speaker_id(self, speaker: int | str) -> int:
         """Look a speaker up by number or name; SpeakerError where the voice has no such one."""

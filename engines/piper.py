@@ -6,31 +6,17 @@ Needs onnx and some seconds; the daemon itself never loads this module.
 from __future__ import annotations
 
 import base64
-import bisect
-import contextlib
-import hashlib
 import importlib.metadata
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-import numpy as np
-import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from device.format import Samples
-from engines.errors import EngineError, GraphError, UnknownEspeakVoiceError, VoiceError
-from engines.pack import ACOUSTIC_FILE, VOCODER_FILE, Pack, PackInfo, PackStore, check_name, sha256
-from engines.resampling import HALF_TAPS, block_size, filter_bank
-from engines.runtime.ort import OrtEngine
-from engines.text.phonemes import Phonemizer, phoneme_ids, sentences_of
-from engines.vits_graph import Split, split
-from engines.windows import Margins, output_frames
+from engines.errors import VoiceError
+from engines.pack import sha256
 
 Progress = Callable[[str], None]
 """Told in a few words what begins now."""
@@ -151,56 +137,6 @@ def _find_in_package(name: str) -> Source:
     return Source(model, expected)
 
 
-def import_voice(source: Source, store: PackStore, *, name: str = "", progress: Progress = lambda _: None) -> Pack:
-    """Make a pack of `source` in `store`, or give the one that was made of the very same files before.
-
-    VoiceError, naming the file, where anything is not as a Piper voice has it; the store is then as it was.
-    """
-    name = check_name(name or source.name)
-    progress(f"checking {source.model.name}")
-    config = read_config(source.config)
-    hashes = _check_hashes(source)
-    known = next((p for p in store.list() if isinstance(p, Pack) and p.info.name == name), None)
-    if known is not None and known.info.sources == hashes:
-        return store.get(name)
-    progress("cutting the graph")
-    parts = _split(source.model, config.audio.sample_rate)
-    if not parts.multi_speaker and config.num_speakers > 1:
-        raise VoiceError(str(source.config), f"promises {config.num_speakers} speakers but the graph has no such input")
-    graphs = {ACOUSTIC_FILE: parts.acoustic.SerializeToString(), VOCODER_FILE: parts.vocoder.SerializeToString()}
-    progress("comparing with the original and measuring margins")
-    try:
-        margins = _measure(parts, graphs, config)
-    except UnknownEspeakVoiceError as error:
-        raise VoiceError(str(source.config), f"cannot be used: {error}") from error
-    except (EngineError, GraphError) as error:
-        raise VoiceError(str(source.model), f"is not a Piper voice that can be divided: {error}") from error
-    info = PackInfo(
-        name=name,
-        language=config.espeak.voice,
-        phoneme_type="text" if config.phoneme_type == "text" else "espeak",
-        phoneme_ids=config.phoneme_id_map,
-        clusters=[cluster for cluster in config.vowel_clusters or [] if "".join(cluster) in config.phoneme_id_map],
-        sample_rate=config.audio.sample_rate,
-        hop=parts.hop,
-        channels=parts.channels,
-        margin_left=margins.left,
-        margin_right=margins.right,
-        multi_speaker=parts.multi_speaker,
-        duration_noise=parts.duration_noise,
-        speaker_count=config.num_speakers,
-        speaker_names=config.speaker_id_map,
-        default_speaker=config.default_speaker_id,
-        noise_scale=config.inference.noise_scale,
-        length_scale=config.inference.length_scale,
-        noise_w=config.inference.noise_w,
-        sources=hashes,
-        files={file: _sha256_of(data) for file, data in graphs.items()},
-    )
-    progress("writing the pack")
-    return store.put(name, info, graphs)
-
-
 def read_config(path: Path) -> PiperConfig:
     """Read a voice's JSON file. VoiceError says in one sentence what is wrong with it."""
     try:
@@ -231,7 +167,8 @@ def read_config(path: Path) -> PiperConfig:
     return config
 
 
-def _check_hashes(source: Source) -> dict[str, str]:
+def check_hashes(source: Source) -> dict[str, str]:
+    """Hash both files; gives name -> SHA-256. VoiceError where one is not what its package promises."""
     hashes = {}
     for path in (source.model, source.config):
         hashes[path.name] = sha256(path)
@@ -240,104 +177,3 @@ def _check_hashes(source: Source) -> dict[str, str]:
                 str(path), "is not the file that its package promises (its SHA-256 differs): install it again"
             )
     return hashes
-
-
-def _split(path: Path, rate: int) -> Split:
-    with path.open("rb") as file:
-        head = file.read(64).lstrip()
-    size = path.stat().st_size
-    if head.startswith(b"<"):
-        raise VoiceError(str(path), "is a web page, not an ONNX graph: download the raw file")
-    if head.startswith(b"version https://git-lfs"):
-        raise VoiceError(str(path), "is a pointer to a large file, not the file: fetch it with `git lfs pull`")
-    try:
-        model = onnx.load(path, load_external_data=False)
-        onnx.checker.check_model(model)
-    except (DecodeError, onnx.checker.ValidationError, ValueError) as error:
-        raise VoiceError(str(path), f"is not a complete ONNX graph ({size} bytes): download it again") from error
-    try:
-        return split(model, rate)
-    except (GraphError, onnx.checker.ValidationError) as error:
-        raise VoiceError(str(path), f"cannot be used: {error}") from error
-
-
-def _measure(parts: Split, graphs: Mapping[str, bytes], config: PiperConfig) -> Margins:
-    """Compare the two parts with the undivided graph, then find the margins that windows need."""
-    rng = np.random.default_rng(0)
-    feeds = _probe(parts, config, rng)
-    latents = OrtEngine(graphs[ACOUSTIC_FILE]).run(feeds)
-    speaker = {name: feeds[name] for name in feeds if name == "sid"}
-    vocoder = OrtEngine(graphs[VOCODER_FILE])
-    rate = config.audio.sample_rate
-
-    def render(start: int, stop: int, first_block: int, last_block: int) -> Samples:
-        starts = np.arange(first_block, last_block) * block_size(rate)[0] - start * parts.hop
-        window = np.ascontiguousarray(latents[:, :, start:stop])
-        return vocoder.run({"latents": window, "starts": starts, "gain": np.ones(1, np.float32), **speaker})
-
-    total = latents.shape[2]
-    blocks = -(-total * parts.hop // block_size(rate)[0])
-    whole = render(0, total, 0, blocks)
-    original = resample(OrtEngine(parts.reference.SerializeToString()).run(feeds).reshape(-1), rate)
-    count = output_frames(total, parts.hop, rate)
-    error = float(np.abs(whole[:count] - np.clip(original[:count], -1, 1)).max())
-    if not error <= _SPLIT_ERROR:
-        raise GraphError(f"its two parts differ from the whole by {error:.2g}")
-
-    block_in, block_out = block_size(rate)
-    probe = -(-4 * parts.hop // block_in)  # blocks right at the cut: there the error is largest
-    cuts = np.linspace(0, total, _CUTS + 2).astype(int)[1:-1]
-    reach = _LARGEST_MARGIN + probe * block_in // parts.hop + 1
-
-    def left_error(margin: int) -> float:
-        return max(at(cut - margin, cut + reach, -(-(cut * parts.hop + HALF_TAPS) // block_in)) for cut in cuts)
-
-    def right_error(margin: int) -> float:
-        return max(at(cut - reach, cut + margin, (cut * parts.hop - HALF_TAPS) // block_in - probe) for cut in cuts)
-
-    def at(start: int, stop: int, block: int) -> float:
-        part = render(max(0, start), min(total, stop), block, block + probe)
-        return float(np.abs(part - whole[block * block_out :][: part.size]).max())
-
-    return Margins(_smallest_margin(left_error), _smallest_margin(right_error))
-
-
-def _smallest_margin(error: Callable[[int], float]) -> int:
-    """Bisect: the error falls as the margin grows."""
-    margins = range(0, _LARGEST_MARGIN + 1, _MARGIN_STEP)
-    enough = bisect.bisect_left(margins, True, key=lambda margin: error(margin) <= _JOIN_ERROR)  # noqa: FBT003
-    return margins[min(enough, len(margins) - 1)]
-
-
-def _probe(parts: Split, config: PiperConfig, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-    """Make the acoustic part's inputs for some seconds of speech."""
-    if config.phoneme_type == "espeak":
-        with contextlib.closing(Phonemizer(_PROBE_TIMEOUT_S)) as phonemizer:
-            clauses = phonemizer.phonemize(_PROBE_TEXT, config.espeak.voice)
-        ids, _ = phoneme_ids(list(chain(*sentences_of(clauses, max_phonemes=1000))), config.phoneme_id_map)
-    else:
-        ids = rng.choice(sorted({i for known in config.phoneme_id_map.values() for i in known}), size=100).tolist()
-    feeds: dict[str, NDArray[Any]] = {
-        "input": np.array([ids], dtype=np.int64),
-        "scales": np.array([config.inference.noise_scale, 1, config.inference.noise_w], dtype=np.float32),
-        "noise_prior": rng.standard_normal((1, parts.channels, 1024), dtype=np.float32),
-    }
-    if parts.duration_noise:
-        feeds["noise_duration"] = rng.standard_normal((1, 2, len(ids)), dtype=np.float32)
-    if parts.multi_speaker:
-        feeds["sid"] = np.array([config.default_speaker_id])
-    return feeds
-
-
-def resample(samples: Samples, rate: int) -> Samples:
-    """Bring a whole signal from `rate` hertz to 48 kHz with the filter that the vocoder graph carries."""
-    block_in, _ = block_size(rate)
-    blocks = -(-samples.size // block_in)
-    padded = np.pad(samples, (HALF_TAPS, blocks * block_in - samples.size + HALF_TAPS))
-    rows = np.lib.stride_tricks.sliding_window_view(padded, block_in + 2 * HALF_TAPS)[::block_in][:blocks]
-    result: Samples = (rows @ filter_bank(rate)).reshape(-1)
-    return result
-
-
-def _sha256_of(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

@@ -6,7 +6,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
-from engines.pack import PackStore
+from engines import calibration
+from engines.pack import Pack, PackStore
 from engines.vits import Delivery, VitsVoice
 
 _MOST_LOADED: Final = 3
@@ -28,6 +29,18 @@ class Preferences:
     """Per engine; 0: one per core."""
 
 
+def load_voice(pack: Pack, *, threads: int) -> VitsVoice:
+    """Load a pack with the speed known of it on this device; measured now, in half a second, where it is not."""
+    voice = VitsVoice.load(pack, threads=threads)
+    device = calibration.device_name(voice, threads)
+    speed = calibration.known_speed(pack, device)
+    if speed is None:
+        speed = calibration.measure_speed(voice)
+        calibration.keep_speed(pack, device, speed)
+    voice.speed = speed
+    return voice
+
+
 class VoiceShelf:
     """Loads voices when they are first asked for and keeps the last few. For one thread."""
 
@@ -42,7 +55,7 @@ class VoiceShelf:
         name = self._store.default_name(name or self._preferences.voice)
         voice = self._loaded.get(name)
         if voice is None:
-            voice = VitsVoice.load(self._store.get(name), threads=self._preferences.threads)
+            voice = load_voice(self._store.get(name), threads=self._preferences.threads)
             self._loaded[name] = voice
             if len(self._loaded) > _MOST_LOADED:
                 self._loaded.popitem(last=False)[1].close()

@@ -14,7 +14,6 @@ from device.memory import AudioChunk, BufferPool
 from engines.text.phonemes import Phonemizer, merge_clusters, phoneme_ids, sentences_of
 from engines.text.sentences import blocks
 from engines.vits import Delivery, Noise, VitsVoice
-from engines.windows import plan
 
 _BLOCK_CHARS: Final = 600
 """Text that espeak-ng gets at once: some 2 ms of its time, so that a long text delays its first sentence by no more."""
@@ -73,14 +72,7 @@ class Synthesizer:
             drawn = noise(len(ids)) if noise else voice.noise(len(ids), rng)
             latents = voice.latents(ids, utterance.delivery, drawn)
             tally.compute_s += time.perf_counter() - begun
-            info = voice.info
-            for window in plan(
-                latents.shape[2],
-                hop=info.hop,
-                rate=info.sample_rate,
-                margins=info.margins,
-                capacity=self._pool.capacity,
-            ):
+            for window in voice.windows(latents, self._pool.capacity):
                 buffer = None
                 while buffer is None:
                     if stopped():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +15,7 @@ from engines.pack import Pack, PackInfo
 from engines.resampling import block_size
 from engines.runtime.engine import Engine
 from engines.runtime.ort import OrtEngine
-from engines.windows import Window
+from engines.windows import UNKNOWN_SPEED, Speed, Window, plan
 
 Latents = NDArray[np.float32]
 """Shape [1, channels, T], one frame per `hop` samples."""
@@ -49,11 +49,14 @@ class VitsVoice:
 
     def __init__(self, info: PackInfo, acoustic: Engine, vocoder: Engine) -> None:
         self.info: Final = info
+        self.speed: Speed = UNKNOWN_SPEED
+        """What a window costs here: the schedule follows from it. Whoever has measured it says so."""
         self._acoustic = acoustic
         self._vocoder = vocoder
         self._block_out = block_size(info.sample_rate)[1]
         self._window: NDArray[np.float32] = np.empty(0, np.float32)
         self._gain = np.ones(1, np.float32)
+        self._crop = np.zeros(2, np.int64)
         self._speaker = np.zeros(1, np.int64)
 
     @classmethod
@@ -78,8 +81,8 @@ class VitsVoice:
         duration = rng.standard_normal((1, 2, ids), dtype=np.float32) if self.info.duration_noise else None
         return Noise(prior, duration)
 
-    def latents(self, ids: Sequence[int], delivery: Delivery, noise: Noise) -> Latents:
-        """Run the acoustic part on one sentence. SynthesisError where it gives no finite number."""
+    def feeds(self, ids: Sequence[int], delivery: Delivery, noise: Noise) -> dict[str, NDArray[np.generic]]:
+        """Make the acoustic part's inputs for one sentence."""
         scales = np.array([delivery.noise_scale, delivery.length_scale, delivery.noise_w], dtype=np.float32)
         feeds: dict[str, NDArray[np.generic]] = {
             "input": np.array([ids], dtype=np.int64),
@@ -90,10 +93,26 @@ class VitsVoice:
             feeds["noise_duration"] = noise.duration
         if self.info.multi_speaker:
             feeds["sid"] = np.array([delivery.speaker])
-        latents = self._acoustic.run(feeds)
+        return feeds
+
+    def latents(self, ids: Sequence[int], delivery: Delivery, noise: Noise) -> Latents:
+        """Run the acoustic part on one sentence. SynthesisError where it gives no finite number."""
+        latents = self._acoustic.run(self.feeds(ids, delivery, noise))
         if not np.isfinite(latents).all():
             raise SynthesisError(self.info.name, "its acoustic part gave values that are no numbers")
         return latents
+
+    def windows(self, latents: Latents, capacity: int) -> Iterator[Window]:
+        """Divide a sentence into windows that emit at most `capacity` frames each."""
+        info = self.info
+        return plan(
+            latents.shape[2],
+            hop=info.hop,
+            rate=info.sample_rate,
+            margins=info.margins,
+            speed=self.speed,
+            capacity=capacity,
+        )
 
     def frames_needed(self, window: Window) -> int:
         """Give the output frames that `render` writes for `window`."""
@@ -107,7 +126,13 @@ class VitsVoice:
         part = self._window[:size].reshape(1, latents.shape[1], window.stop - window.start)
         np.copyto(part, latents[:, :, window.start : window.stop])
         self._gain[0] = delivery.gain
-        feeds: dict[str, NDArray[np.generic]] = {"latents": part, "starts": window.block_starts, "gain": self._gain}
+        self._crop[:] = window.crop_start, window.crop_stop
+        feeds: dict[str, NDArray[np.generic]] = {
+            "latents": part,
+            "crop": self._crop,
+            "starts": window.block_starts,
+            "gain": self._gain,
+        }
         if self.info.multi_speaker:
             self._speaker[0] = delivery.speaker
             feeds["sid"] = self._speaker

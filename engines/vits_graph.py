@@ -33,8 +33,9 @@ class Split:
     noise_duration float32 [1, 2, P] where `duration_noise`, sid int64 [1] where `multi_speaker`
     -> latents float32 [1, C, T]. Prior noise shorter than T is repeated.
 
-    vocoder: latents float32 [1, C, W], starts int64 [blocks], gain float32 [1], sid where `multi_speaker`
-    -> pcm float32 [blocks * block].
+    vocoder: latents float32 [1, C, W], crop int64 [2], starts int64 [blocks], gain float32 [1], sid where
+    `multi_speaker` -> pcm float32 [blocks * block]. The flow runs on all W frames, HiFi-GAN on frames crop[0] to
+    crop[1] of what it gives; `starts` counts samples from crop[0].
 
     reference: the undivided graph with both noises as inputs, at the voice's own rate; for comparison.
     """
@@ -88,6 +89,7 @@ def split(model: onnx.ModelProto, rate: int) -> Split:
         [value(output, TensorProto.FLOAT, [1, 1, 1, "samples"])],
     )
     drop_neutral(vocoder.graph)
+    _insert_crop(vocoder.graph)
     hop = graph_upsampling(vocoder.graph)
     append_resampler(vocoder.graph, output, rate, starts="starts", gain="gain", output="pcm")
 
@@ -212,6 +214,29 @@ def _masks_of_vocoder(index: GraphIndex, latents: str, output: str, text_inputs:
         if index.maker[name].op_type != "Cast":
             raise GraphError(f"it is not a VITS graph: the vocoder takes {name} from the text beside the latents")
     return sorted(taken)
+
+
+def _insert_crop(graph: onnx.GraphProto) -> None:
+    """Let HiFi-GAN take only a part of what the flow gives: it needs less context, and takes most of the time."""
+    index = GraphIndex(graph)
+    flowing = index.downstream(["latents"])
+    first_upsampler = next((node for node in graph.node if node.op_type == "ConvTranspose"), None)
+    if first_upsampler is None:
+        raise GraphError("it is not a VITS graph: nothing in it upsamples")
+    name = first_upsampler.input[0]
+    while index.maker[name].op_type != "Conv":
+        name = next((i for i in index.maker[name].input if i in flowing), "latents")
+        if name == "latents":
+            raise GraphError("it is not a VITS graph: there is no convolution before the first upsampling")
+    convolution = index.maker[name]
+    graph.input.append(value("crop", TensorProto.INT64, [2]))
+    axis = constant(graph, "crop/axis", np.array([2]))
+    halves = constant(graph, "crop/halves", np.array([1, 1]))
+    position = list(graph.node).index(convolution)
+    graph.node.insert(position, helper.make_node("Split", ["crop", halves], ["crop/start", "crop/stop"], axis=0))
+    bounds = ["crop/start", "crop/stop", axis]
+    graph.node.insert(position + 1, helper.make_node("Slice", [convolution.input[0], *bounds], ["crop/frames"]))
+    convolution.input[0] = "crop/frames"
 
 
 def _drop_ones_after(graph: onnx.GraphProto, mask: str, latents: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from simulators import tiny_voice
 
-from engines import piper
+from engines import importer, piper
 from engines.pack import Pack, PackStore
 from engines.text.phonemes import Phonemizer
 from engines.vits import VitsVoice
@@ -23,7 +23,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_pack(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Pack:
-    return piper.import_voice(piper.find(str(tiny_model)), PackStore(tmp_path_factory.mktemp("packs")))
+    return importer.import_voice(piper.find(str(tiny_model)), PackStore(tmp_path_factory.mktemp("packs")))
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from engines.errors import SpeakerError, VoiceError
+from engines.importer import import_voice
 from engines.pack import INFO_FILE, BrokenPack, Pack, PackInfo, PackStore
-from engines.piper import find, import_voice
+from engines.piper import find
 
 
 @pytest.fixture

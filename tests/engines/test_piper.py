@@ -10,8 +10,9 @@ import pytest
 from simulators import tiny_voice
 
 from engines.errors import VoiceError
+from engines.importer import import_voice
 from engines.pack import PackStore
-from engines.piper import find, import_voice
+from engines.piper import find
 
 
 @pytest.fixture

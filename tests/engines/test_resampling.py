@@ -6,7 +6,7 @@ import soxr
 
 from device.format import PERIOD
 from engines.errors import GraphError
-from engines.piper import resample
+from engines.importer import resample
 from engines.resampling import block_size
 
 RATES = [8_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000]

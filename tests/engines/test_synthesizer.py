@@ -51,7 +51,7 @@ def test_windows_join_to_what_one_pass_gives(
     say: Say, phonemizer: Phonemizer, tiny: VitsVoice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     joined = say(SENTENCE, seed=3)
-    monkeypatch.setattr(windows, "FIRST_PAYLOAD_FRAMES", 100_000)
+    monkeypatch.setattr(windows, "_SMALLEST_PAYLOAD", 100_000)
     roomy = Synthesizer(phonemizer, HostBufferPool(buffers=2, capacity=4_800_000, limit_bytes=2**26))
     whole = [chunk.samples for chunk in roomy.chunks(Utterance(SENTENCE, seed=3), tiny, Tally())]
     assert len(whole) == 1, "one window, so that nothing was joined"

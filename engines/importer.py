@@ -1,0 +1,142 @@
+"""Import a Piper voice: check its files, cut the graph, compare, measure, write the pack.
+
+Needs onnx and some seconds; the daemon itself never loads this module.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from device.format import Samples
+from engines import calibration
+from engines.errors import EngineError, GraphError, UnknownEspeakVoiceError, VoiceError
+from engines.pack import ACOUSTIC_FILE, VOCODER_FILE, Pack, PackInfo, PackStore, check_name
+from engines.piper import PiperConfig, Source, check_hashes, read_config
+from engines.resampling import HALF_TAPS, block_size, filter_bank
+from engines.runtime.ort import OrtEngine
+from engines.vits import Delivery, Latents, VitsVoice
+from engines.vits_graph import Split, split
+from engines.windows import UNKNOWN_MARGINS
+
+Progress = Callable[[str], None]
+"""Told in a few words what begins now."""
+
+_SPLIT_ERROR: Final = 1e-3
+"""Largest difference to the undivided graph: float32 sums in another order give up to 1e-5, a wrong cut 0.1."""
+
+
+def import_voice(source: Source, store: PackStore, *, name: str = "", progress: Progress = lambda _: None) -> Pack:
+    """Make a pack of `source` in `store`, or give the one that was made of the very same files before.
+
+    VoiceError, naming the file, where anything is not as a Piper voice has it; the store is then as it was.
+    """
+    name = check_name(name or source.name)
+    progress(f"checking {source.model.name}")
+    config = read_config(source.config)
+    hashes = check_hashes(source)
+    known = next((p for p in store.list() if isinstance(p, Pack) and p.info.name == name), None)
+    if known is not None and known.info.sources == hashes:
+        return store.get(name)
+    progress("cutting the graph")
+    parts = _split(source.model, config.audio.sample_rate)
+    if not parts.multi_speaker and config.num_speakers > 1:
+        raise VoiceError(str(source.config), f"promises {config.num_speakers} speakers but the graph has no such input")
+    graphs = {ACOUSTIC_FILE: parts.acoustic.SerializeToString(), VOCODER_FILE: parts.vocoder.SerializeToString()}
+    info = _describe(name, config, parts, hashes, graphs)
+    progress("comparing with the original and measuring")
+    try:
+        acoustic, vocoder = OrtEngine(graphs[ACOUSTIC_FILE]), OrtEngine(graphs[VOCODER_FILE])
+        with closing(VitsVoice(info, acoustic, vocoder)) as voice:
+            latents = _compare(voice, parts)
+            info = info.model_copy(update={"margins": calibration.measure_margins(voice, latents)})
+            speed = calibration.measure_speed(voice)
+            device = calibration.device_name(voice, threads=0)
+    except UnknownEspeakVoiceError as error:
+        raise VoiceError(str(source.config), f"cannot be used: {error}") from error
+    except (EngineError, GraphError) as error:
+        raise VoiceError(str(source.model), f"is not a Piper voice that can be divided: {error}") from error
+    progress("writing the pack")
+    pack = store.put(name, info, graphs)
+    calibration.keep_speed(pack, device, speed)
+    return pack
+
+
+def _describe(
+    name: str, config: PiperConfig, parts: Split, sources: Mapping[str, str], graphs: Mapping[str, bytes]
+) -> PackInfo:
+    return PackInfo(
+        name=name,
+        language=config.espeak.voice,
+        phoneme_type="text" if config.phoneme_type == "text" else "espeak",
+        phoneme_ids=config.phoneme_id_map,
+        clusters=[cluster for cluster in config.vowel_clusters or [] if "".join(cluster) in config.phoneme_id_map],
+        sample_rate=config.audio.sample_rate,
+        hop=parts.hop,
+        channels=parts.channels,
+        margins=UNKNOWN_MARGINS,
+        multi_speaker=parts.multi_speaker,
+        duration_noise=parts.duration_noise,
+        speaker_count=config.num_speakers,
+        speaker_names=config.speaker_id_map,
+        default_speaker=config.default_speaker_id,
+        noise_scale=config.inference.noise_scale,
+        length_scale=config.inference.length_scale,
+        noise_w=config.inference.noise_w,
+        sources=dict(sources),
+        files={file: hashlib.sha256(data).hexdigest() for file, data in graphs.items()},
+    )
+
+
+def _split(path: Path, rate: int) -> Split:
+    with path.open("rb") as file:
+        head = file.read(64).lstrip()
+    size = path.stat().st_size
+    if head.startswith(b"<"):
+        raise VoiceError(str(path), "is a web page, not an ONNX graph: download the raw file")
+    if head.startswith(b"version https://git-lfs"):
+        raise VoiceError(str(path), "is a pointer to a large file, not the file: fetch it with `git lfs pull`")
+    try:
+        model = onnx.load(path, load_external_data=False)
+        onnx.checker.check_model(model)
+    except (DecodeError, onnx.checker.ValidationError, ValueError) as error:
+        raise VoiceError(str(path), f"is not a complete ONNX graph ({size} bytes): download it again") from error
+    try:
+        return split(model, rate)
+    except (GraphError, onnx.checker.ValidationError) as error:
+        raise VoiceError(str(path), f"cannot be used: {error}") from error
+
+
+def _compare(voice: VitsVoice, parts: Split) -> Latents:
+    """Compare the two parts with the undivided graph on some seconds of speech; gives its latents.
+
+    GraphError where they differ.
+    """
+    ids = calibration.probe_ids(voice)
+    delivery = Delivery(speaker=voice.info.default_speaker)
+    noise = voice.noise(len(ids), np.random.default_rng(0))
+    latents = voice.latents(ids, delivery, noise)
+    whole = calibration.render_whole(voice, latents)
+    with closing(OrtEngine(parts.reference.SerializeToString())) as reference:
+        original = resample(reference.run(voice.feeds(ids, delivery, noise)).reshape(-1), voice.info.sample_rate)
+    error = float(np.abs(whole - np.clip(original[: whole.size], -1, 1)).max())
+    if not error <= _SPLIT_ERROR:
+        raise GraphError(f"its two parts differ from the whole by {error:.2g}")
+    return latents
+
+
+def resample(samples: Samples, rate: int) -> Samples:
+    """Bring a whole signal from `rate` hertz to 48 kHz with the filter that the vocoder graph carries."""
+    block_in, _ = block_size(rate)
+    blocks = -(-samples.size // block_in)
+    padded = np.pad(samples, (HALF_TAPS, blocks * block_in - samples.size + HALF_TAPS))
+    rows = np.lib.stride_tricks.sliding_window_view(padded, block_in + 2 * HALF_TAPS)[::block_in][:blocks]
+    result: Samples = (rows @ filter_bank(rate)).reshape(-1)
+    return result

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engines import calibration
+from engines.pack import Pack, PackStore
+from engines.shelf import Preferences, VoiceShelf, load_voice
+from engines.vits import Delivery, VitsVoice
+from engines.windows import Margins, Speed
+
+
+@pytest.fixture
+def pack(tiny_pack: Pack, tmp_path: Path) -> Pack:
+    """A copy whose files a test may change."""
+    shutil.copytree(tiny_pack.folder.parent, tmp_path / "packs", symlinks=True)
+    return PackStore(tmp_path / "packs").get("tiny")
+
+
+def test_margins_are_what_the_graph_reaches(tiny: VitsVoice) -> None:
+    ids = calibration.probe_ids(tiny)
+    latents = tiny.latents(ids, Delivery(), tiny.noise(len(ids), np.random.default_rng(0)))
+    margins = calibration.measure_margins(tiny, latents)
+    assert 1 <= margins.flow_left <= 2, "the tiny voice's flow is one convolution of 5"
+    assert 1 <= margins.flow_right <= 2
+    assert 3 <= margins.gan_left <= 8
+    assert 3 <= margins.gan_right <= 8
+
+
+def test_more_frames_take_longer(tiny: VitsVoice) -> None:
+    speed = calibration.measure_speed(tiny)
+    assert speed.frame_s > 0
+    assert speed.overhead_s >= 0
+
+
+def test_a_speed_is_kept_for_this_device_only(pack: Pack) -> None:
+    calibration.keep_speed(pack, "this", Speed(0.1, 0.2))
+    assert calibration.known_speed(pack, "this") == Speed(0.1, 0.2)
+    assert calibration.known_speed(pack, "another") is None
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "null", '{"device": "this"}', '{"device": "this", "overhead_s": 0, "frame_s": 0}']
+)
+def test_a_spoilt_speed_is_unknown(pack: Pack, content: str) -> None:
+    (pack.folder / calibration.SPEED_FILE).write_text(content)
+    assert calibration.known_speed(pack, "this") is None
+
+
+def test_loading_measures_what_is_not_known_and_keeps_it(pack: Pack) -> None:
+    path = pack.folder / calibration.SPEED_FILE
+    path.unlink()
+    with closing(load_voice(pack, threads=1)) as voice:
+        stored = json.loads(path.read_text())
+        assert voice.speed == Speed(stored["overhead_s"], stored["frame_s"])
+        assert "1 threads" in stored["device"]
+
+
+def test_loading_trusts_what_is_known(pack: Pack) -> None:
+    shelf = VoiceShelf(PackStore(pack.folder.parent), Preferences(threads=1))
+    device = calibration.device_name(shelf.get(), 1)
+    calibration.keep_speed(pack, device, Speed(0.5, 0.25))
+    with closing(load_voice(pack, threads=1)) as voice:
+        assert voice.speed == Speed(0.5, 0.25)
+
+
+def test_the_import_has_measured(tiny_pack: Pack) -> None:
+    assert tiny_pack.info.margins != Margins(40, 40, 24, 24)
+    assert (tiny_pack.folder / calibration.SPEED_FILE).is_file()
