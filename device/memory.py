@@ -30,7 +30,7 @@ class Buffer:
     __slots__ = ("_give_back", "_lock", "_references", "_samples", "address")
 
     def __init__(self, samples: Samples, give_back: Callable[[Buffer], None]) -> None:
-        """`samples` is the memory, which the buffer owns; `give_back` is called at the last release."""
+        """Own the memory `samples`; call `give_back` at the last release."""
         self._give_back = give_back
         self._samples = samples
         self._references = 0

@@ -59,17 +59,17 @@ class Synthesizer:
         voice: VitsVoice,
         tally: Tally,
         stopped: Callable[[], bool] = lambda: False,
-        noise: Callable[[int], Noise] | None = None,
+        noise: Callable[[list[int]], Noise] | None = None,
     ) -> Iterator[AudioChunk]:
         """Yield an utterance's chunks in order; whoever takes one releases it.
 
         A text with nothing to pronounce yields none. Ends early once `stopped()`. `noise` gives a sentence's noise
-        for its number of phoneme ids, instead of the seed. SpeechError ends the utterance, not the synthesizer.
+        for its phoneme ids, instead of the seed. SpeechError ends the utterance, not the synthesizer.
         """
         rng = np.random.Generator(np.random.SFC64(utterance.seed))
         for ids in self._sentences(utterance.text, voice, tally):
             begun = time.perf_counter()
-            drawn = noise(len(ids)) if noise else voice.noise(len(ids), rng)
+            drawn = noise(ids) if noise else voice.noise(len(ids), rng)
             latents = voice.latents(ids, utterance.delivery, drawn)
             tally.compute_s += time.perf_counter() - begun
             for window in voice.windows(latents, self._pool.capacity):

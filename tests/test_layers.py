@@ -25,7 +25,16 @@ OWNER = {
 }
 """Heavy binding -> the one module that imports it, whether or not that module exists yet."""
 
-IMPORT_TIME_ONLY = {"onnx": ("engines/runtime/graph.py", "engines/vits_graph.py", "engines/piper.py")}
+IMPORT_TIME_ONLY = {
+    "onnx": (
+        "engines/importer.py",
+        "engines/runtime/choices.py",
+        "engines/runtime/fold.py",
+        "engines/runtime/fuse.py",
+        "engines/runtime/graph.py",
+        "engines/vits_graph.py",
+    )
+}
 """Needed to import a voice, never by a daemon that speaks."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import onnx
@@ -95,6 +95,14 @@ def rewire(graph: onnx.GraphProto, old: str, new: str) -> None:
         for i, name in enumerate(node.input):
             if name == old:
                 node.input[i] = new
+
+
+def replace(graph: onnx.GraphProto, old: onnx.NodeProto, new: Sequence[onnx.NodeProto]) -> None:
+    """Put nodes in the place of another."""
+    position = list(graph.node).index(old)
+    graph.node.remove(old)
+    for offset, node in enumerate(new):
+        graph.node.insert(position + offset, node)
 
 
 def drop_ones(graph: onnx.GraphProto, ones: str) -> None:

@@ -11,12 +11,15 @@ import pytest
 import soxr
 from simulators.original import Original
 
+from device.format import Samples
 from device.memory import HostBufferPool
 from engines import piper
+from engines.importer import resample
 from engines.pack import PackStore
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
 from engines.vits import Noise, VitsVoice
+from engines.windows import output_frames
 
 TEXTS = {
     "word": "Yes.",
@@ -42,36 +45,28 @@ def test_streamed_sound_equals_the_original(
     original: Original,
     voice: VitsVoice,
     phonemizer: Phonemizer,
-    monkeypatch: pytest.MonkeyPatch,
     record_property: Callable[[str, object], None],
 ) -> None:
-    seen_ids: list[list[int]] = []
-    latents = voice.latents
-    monkeypatch.setattr(voice, "latents", lambda ids, *rest: seen_ids.append(list(ids)) or latents(ids, *rest))
-    expected: list[np.ndarray] = []
+    synthesizer = Synthesizer(phonemizer, HostBufferPool(buffers=2, capacity=192_000, limit_bytes=2**24))
+    rate, channels = voice.info.sample_rate, voice.info.channels
+    sounds: list[Samples] = []
 
-    class Told:
-        """Draws the noise by letting the original speak the sentence first."""
+    def told_by_the_original(ids: list[int]) -> Noise:
+        """Let the original speak the sentence first, then give the noise that it drew."""
+        sound, noises = original.run(ids)
+        sounds.append(sound)
+        return Noise(noises[channels], noises[2])
 
-        def __call__(self, count: int) -> Noise:
-            sound, noises = original.run(ids_of[count])
-            expected.append(soxr.resample(sound, voice.info.sample_rate, 48_000, quality="VHQ"))
-            return Noise(noises[voice.info.channels], noises[2])
-
-    # The ids of each sentence are needed before its noise: a first pass, with any noise, tells them.
-    pool = HostBufferPool(buffers=2, capacity=48_000, limit_bytes=2**24)
-    synthesizer = Synthesizer(phonemizer, pool)
-    for chunk in synthesizer.chunks(Utterance(text, seed=0), voice, Tally()):
-        chunk.release()
-    ids_of = {len(ids): ids for ids in seen_ids}
-    assert len(ids_of) == len(seen_ids)
     parts = []
-    for chunk in synthesizer.chunks(Utterance(text), voice, Tally(), noise=Told()):
+    for chunk in synthesizer.chunks(Utterance(text), voice, Tally(), noise=told_by_the_original):
         parts.append(chunk.samples.copy())
         chunk.release()
-    streamed, whole = np.concatenate(parts), np.concatenate(expected)
+    streamed = np.concatenate(parts)
+    whole = np.concatenate([soxr.resample(sound, rate, 48_000, quality="VHQ") for sound in sounds])
     assert streamed.size == whole.size
     error_db = 20 * np.log10(np.sqrt(np.mean((streamed - whole) ** 2)) / np.sqrt(np.mean(whole**2)))
     record_property("error_db", round(float(error_db), 1))
     assert error_db < -60
-    assert np.abs(streamed - whole).max() < 1e-3
+    # With our own filter on both sides only the windows and the surgery can make a difference.
+    ours = np.concatenate([resample(sound, rate)[: output_frames(sound.size, 1, rate)] for sound in sounds])
+    assert np.abs(streamed - ours).max() < 1e-3

@@ -171,8 +171,8 @@ def test_no_number_is_never_played(
 
 
 def test_given_noise_is_used(synthesizer: Synthesizer, tiny: VitsVoice) -> None:
-    def silence(ids: int) -> Noise:
-        return Noise(np.zeros((1, tiny.info.channels, 1), np.float32), np.zeros((1, 2, ids), np.float32))
+    def silence(ids: list[int]) -> Noise:
+        return Noise(np.zeros((1, tiny.info.channels, 1), np.float32), np.zeros((1, 2, len(ids)), np.float32))
 
     sounds = []
     for _ in range(2):
