@@ -59,7 +59,7 @@ class Link:
 
     def subscribe(self) -> None:
         """Ask for commands; needed after each `Connected`."""
-        self._connection.subscribe(self._topics.speak, retained=False)
+        self._connection.subscribe(self._topics.speak)
 
     def try_other_protocol(self) -> None:
         """See `Connection.try_other_protocol`."""

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from daemon.errors import PayloadError
+from engines.errors import excerpt
 
 LARGEST_VOLUME: Final = 2.0
 """Twice the voice's own level. Peaks beyond full scale are clipped."""
@@ -36,6 +37,16 @@ class Priority(str, Enum):
         return list(Priority).index(self)
 
 
+_MOST_PROBLEMS: Final = 5
+"""With one command that are told."""
+
+_KINDS: Final = {list: "an array", str: "a string", int: "a number", float: "a number", bool: "true or false"}
+"""What JSON calls the values that are no objects."""
+
+_Printable = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+"""Text that comes back in events and the log. The pattern keeps lone surrogates out too: no event could carry them."""
+
+
 def _new_id() -> str:
     return uuid.uuid4().hex
 
@@ -45,12 +56,12 @@ class Speak(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    id: Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]+$", max_length=128)] = Field(default_factory=_new_id)
+    id: Annotated[_Printable, Field(min_length=1, max_length=128)] = Field(default_factory=_new_id)
     """The sender's name for this command, in every event about it; made up where it is left out."""
     text: str
-    voice: Annotated[str, Field(max_length=100)] = ""
+    voice: Annotated[_Printable, Field(max_length=100)] = ""
     """A pack's name; empty: the configured default."""
-    speaker: Annotated[int, Field(ge=0, le=10_000)] | Annotated[str, Field(max_length=100)] | None = None
+    speaker: Annotated[int, Field(ge=0, le=10_000)] | Annotated[_Printable, Field(max_length=100)] | None = None
     """Of a voice that has several, by number or name."""
     volume: Annotated[float, Field(ge=0, le=LARGEST_VOLUME)] = 1.0
     """Factor; 1 is the voice's own level."""
@@ -61,7 +72,7 @@ class Speak(BaseModel):
 def parse_speak(payload: bytes, *, max_text_chars: int) -> Speak:
     """Read a payload: a JSON object as `Speak` has it, or plain UTF-8 text. PayloadError says what is wrong."""
     try:
-        text = payload.decode("utf-8")
+        text = payload.decode("utf-8-sig")  # some editors and shells put a byte order mark first
     except UnicodeDecodeError as error:
         raise PayloadError("encoding", f"the payload is not UTF-8 (byte {error.start})") from None
     command = _read(text)
@@ -80,17 +91,23 @@ def _read(text: str) -> Speak:
             raise PayloadError("json", f"the payload begins like JSON but is none: {error}") from None
         value = {"text": text}
     if not isinstance(value, dict):
-        kind = "null" if value is None else f"a {type(value).__name__}"
+        kind = _KINDS.get(type(value), "null")
         raise PayloadError(
             "json", f'the payload is JSON but {kind}, not an object: to have it spoken, send {{"text": …}}'
         )
+    return make_speak(value)
+
+
+def make_speak(fields: dict[str, Any]) -> Speak:
+    """Make a command of its fields. PayloadError names those that are wrong."""
     try:
-        return Speak.model_validate(value)
+        return Speak.model_validate(fields)
     except ValidationError as error:
         problems = "; ".join(
-            f"{'.'.join(str(part) for part in detail['loc'][:1])}: {detail['msg']}" for detail in error.errors()[:5]
+            f"{'.'.join(excerpt(str(part)) for part in detail['loc'][:1])}: {detail['msg']}"
+            for detail in error.errors()[:_MOST_PROBLEMS]
         )
-        raise PayloadError("field", problems, _id_of(value)) from None
+        raise PayloadError("field", problems, _id_of(fields)) from None
 
 
 def _refuse_constant(name: str) -> float:
@@ -143,7 +160,7 @@ class Synthesized(_Event):
     event: Literal["synthesized"] = "synthesized"
     audio_s: float
     compute_ms: float
-    rtf: float | None
+    rtf: float | None = None
     """Real-time factor: computing time per time of speech."""
     voice: str
     backend: str

@@ -5,8 +5,11 @@ paho's own thread connects, reconnects with back-off and calls back. A callback 
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import socket
 import ssl
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +31,13 @@ OUTBOX: Final = 1000
 _UNSUPPORTED_VERSION: Final = 132
 """MQTT 5, 3.2.2.2: 'Unsupported Protocol Version'. paho gives the refusal of 3.1.1 the same number."""
 
+_CONNACK_S: Final = 5.0
+"""For the broker to answer a CONNECT, which mosquitto does in milliseconds. paho alone would wait for `keepalive_s`:
+amqtt 0.12, which speaks 3.1.1 only, never answers one of MQTT 5 that has a will, and does not hang up either."""
+
+_MOST_DOUBLINGS: Final = 12
+"""Of a wait between attempts: from 1 s beyond the hour that `reconnect_max_s` can be."""
+
 _FAILURE: Final = 128
 """MQTT reason codes from here on are failures."""
 
@@ -39,7 +49,7 @@ class Received:
     topic: str
     payload: bytes
     retained: bool
-    """Whether the broker had kept it from before the subscription."""
+    """Whether the broker keeps it. 3.1.1 tells only of what it had kept before the subscription."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +59,7 @@ class Handlers:
     connected: Callable[[str], None]
     """The broker took us, for the first time or again; told the MQTT version. Subscriptions must be renewed."""
     protocol_refused: Callable[[], None]
-    """The broker does not speak the version that was tried: `Connection.try_other_protocol`."""
+    """The broker seems not to speak the version that was tried: `Connection.try_other_protocol`."""
     received: Callable[[Received], None]
     died: Callable[[BaseException], None]
     """A handler raised. The thread goes on, but whoever owns the process should end it."""
@@ -73,7 +83,12 @@ class Connection:
         self._handlers = handlers
         self._will = will
         self._protocol = paho.MQTTv5
+        self._refusals = 0
+        """Of the version that was tried, since the start or the last connection."""
         self._was_connected = False
+        self._was_answered = False
+        """Whether there was a CONNACK on the present socket. For paho's thread."""
+        self._patience: threading.Timer | None = None
         self._client = self._make_client()
 
     def start(self) -> None:
@@ -81,11 +96,10 @@ class Connection:
         self._client.connect_async(self._config.host, self._config.port, self._config.keepalive_s)
         self._client.loop_start()
 
-    def subscribe(self, topic: str, *, retained: bool) -> None:
-        """Subscribe with QoS 1; `retained` asks for what the broker has kept, which 3.1.1 always sends."""
+    def subscribe(self, topic: str) -> None:
+        """Subscribe with QoS 1. What the broker has kept comes too, marked as `Received.retained`."""
         if self._protocol == paho.MQTTv5:
-            handling = SubscribeOptions.RETAIN_SEND_ON_SUBSCRIBE if retained else SubscribeOptions.RETAIN_DO_NOT_SEND
-            self._client.subscribe(topic, options=SubscribeOptions(qos=1, retainHandling=handling))
+            self._client.subscribe(topic, options=SubscribeOptions(qos=1, retainAsPublished=True))
         else:
             self._client.subscribe(topic, qos=1)
 
@@ -119,7 +133,8 @@ class Connection:
         config = self._config
         client = paho.Client(CallbackAPIVersion.VERSION2, client_id=self._client_id, protocol=self._protocol)
         client.max_queued_messages_set(OUTBOX)
-        client.reconnect_delay_set(config.reconnect_min_s, config.reconnect_max_s)
+        first_wait_s = config.reconnect_min_s << min(self._refusals // 2, _MOST_DOUBLINGS)
+        client.reconnect_delay_set(min(first_wait_s, config.reconnect_max_s), config.reconnect_max_s)
         if self._will is not None:
             client.will_set(self._will.topic, self._will.payload, qos=1, retain=True)
         if config.username:
@@ -129,6 +144,8 @@ class Connection:
                 client.tls_set(ca_certs=config.tls_ca_file or None)
             except (OSError, ssl.SSLError) as error:
                 raise BrokerConfigError(f"mqtt.tls_ca_file {config.tls_ca_file}: {error}") from error
+        client.on_socket_open = self._guarded(self._on_socket_open)
+        client.on_socket_close = self._guarded(self._on_socket_close)
         client.on_connect = self._guarded(self._on_connect)
         client.on_disconnect = self._guarded(self._on_disconnect)
         client.on_message = self._guarded(self._on_message)
@@ -146,22 +163,54 @@ class Connection:
 
         return call
 
+    def _on_socket_open(self, _client: paho.Client, _userdata: object, opened: socket.socket) -> None:
+        def hang_up() -> None:
+            with contextlib.suppress(OSError):
+                opened.shutdown(socket.SHUT_RDWR)
+
+        self._was_answered = False
+        self._patience = threading.Timer(_CONNACK_S, hang_up)
+        self._patience.daemon = True
+        self._patience.start()
+
+    def _on_socket_close(self, _client: paho.Client, _userdata: object, _closed: socket.socket) -> None:
+        self._end_patience()
+
+    def _end_patience(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+
     def _on_connect(
-        self, _client: paho.Client, _userdata: object, _flags: object, reason: ReasonCode, _properties: object
+        self, client: paho.Client, _userdata: object, _flags: object, reason: ReasonCode, _properties: object
     ) -> None:
+        self._end_patience()
+        self._was_answered = True
         if reason.value == _UNSUPPORTED_VERSION:
-            self._handlers.protocol_refused()
+            self._refuse_protocol()
         elif reason.is_failure:
             _LOG.warning("the broker refuses the connection: %s", reason)
         else:
             self._was_connected = True
+            self._refusals = 0
+            client.reconnect_delay_set(self._config.reconnect_min_s, self._config.reconnect_max_s)
             self._handlers.connected(_version_name(self._protocol))
+
+    def _refuse_protocol(self) -> None:
+        """Have the other version tried at once the first time; after that each one twice, with paho's wait between.
+
+        So a broker that takes neither, or is no broker, is not asked more often than one that is away.
+        """
+        self._refusals += 1
+        if self._refusals % 2:
+            self._handlers.protocol_refused()
 
     def _on_disconnect(
         self, _client: paho.Client, _userdata: object, _flags: object, reason: ReasonCode, _properties: object
     ) -> None:
         if reason.is_failure:
             _LOG.warning("the connection to the broker was lost: %s", reason)
+        if not self._was_answered and not self._was_connected:
+            self._refuse_protocol()
 
     def _on_subscribe(
         self, _client: paho.Client, _userdata: object, _mid: int, reasons: list[ReasonCode], _properties: object

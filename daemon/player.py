@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -63,8 +64,10 @@ class Player(Worker):
                 self._finish(item)
             else:
                 self._play(*item)
-        if self._stopping.is_set():
-            self._sink.close()
+        if self._frames:  # in mid-speech: closing a sink may play out what it has taken
+            with contextlib.suppress(SinkError):
+                self._sink.drop()
+        self._sink.close()
 
     def _open(self) -> None:
         """Open the sink before the first command, so that the first sound need not wait for it."""
@@ -83,7 +86,6 @@ class Player(Worker):
                 self._post(PlaybackStarted(job.id, time.monotonic()))
             for start in range(0, chunk.samples.size, PERIOD):
                 if self._stopping.is_set():
-                    self._sink.drop()
                     return
                 period = chunk.samples[start : start + PERIOD]
                 self._sink.write(period)
@@ -94,8 +96,10 @@ class Player(Worker):
             chunk.release()
 
     def _finish(self, end: _End) -> None:
+        if self._stopping.is_set():
+            return  # whoever stops us has told what becomes of the command
         try:
-            if not self._stopping.is_set() and self._error is None:
+            if self._frames and self._error is None:
                 self._sink.drain()
         except SinkError as error:
             self._give_up(end.job, error)

@@ -93,11 +93,9 @@ class Speaker:
 
     def _accept(self, message: SpeakReceived) -> None:
         command = message.command
-        place = self._queue.place(command.id)
-        if self._current is not None and self._current.command.id == command.id:
-            place = 0
-        if place is not None:  # the sender or the broker sent it again: it is answered again, and spoken once
-            self._publish(Accepted(id=command.id, ahead=place))
+        known = self._ahead_of(command.id)
+        if known is not None:  # the sender or the broker sent it again: it is answered again, and spoken once
+            self._publish(Accepted(id=command.id, ahead=known))
             return
         try:
             ahead = self._queue.put(command, message.at)
@@ -106,6 +104,13 @@ class Speaker:
             return
         self._publish(Accepted(id=command.id, ahead=ahead + (self._current is not None)))
         self._next()
+
+    def _ahead_of(self, command_id: str) -> int | None:
+        """Give how many will speak before the command of this id; None where it neither speaks nor waits."""
+        if self._current is not None and self._current.command.id == command_id:
+            return 0
+        place = self._queue.place(command_id)
+        return None if place is None else place + (self._current is not None)
 
     def _reject(self, error: PayloadError) -> None:
         _LOG.warning("rejected a command: %s", error.reason)

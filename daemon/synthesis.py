@@ -70,6 +70,8 @@ class SynthesisThread(Worker):
                 self._player.play(job, chunk)
         except (SpeechError, PoolClosedError) as error:
             return error
+        if job.stopped.is_set():
+            return None  # the player gave up, and says so: not all samples exist
         self._post(
             SynthesisEnded(
                 job.id, seconds(tally.frames), tally.compute_s, voice.info.name, voice.backend, voice.precision

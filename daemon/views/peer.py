@@ -50,8 +50,8 @@ class Peer:
                 case BaseException():
                     raise DaemonError(str(arrived)) from arrived
                 case _:
-                    self._connection.subscribe(self._topics.status, retained=True)
-                    self._connection.subscribe(self._topics.event, retained=False)
+                    self._connection.subscribe(self._topics.status)
+                    self._connection.subscribe(self._topics.event)
 
     def close(self) -> None:
         """Disconnect. Idempotent."""

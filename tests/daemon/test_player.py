@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from simulators.faulty_sink import FaultySink
+
+from daemon.messages import AudioState, Inbox, PlaybackEnded, PlaybackStarted, ThreadDied
+from daemon.player import Job, Player
+from device.errors import SinkError
+from device.format import PERIOD, RATE, Samples
+from device.memory import AudioChunk, HostBufferPool
+from device.null import NullSink
+
+TIMEOUT_S = 5.0
+BUFFERS = 4
+
+
+class Bench:
+    """A player and what it posts."""
+
+    def __init__(self, sink: NullSink) -> None:
+        self.pool = HostBufferPool(buffers=BUFFERS, capacity=RATE, limit_bytes=2**30)
+        self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
+        self.player = Player(sink, self.posted.put)
+
+    def chunk(self, frames: int) -> AudioChunk:
+        buffer = self.pool.acquire(TIMEOUT_S)
+        return AudioChunk(buffer, buffer.samples[:frames])
+
+    def until_end(self) -> list[Inbox]:
+        """Give what is posted up to the next end of an utterance."""
+        messages: list[Inbox] = []
+        while not messages or not isinstance(messages[-1], PlaybackEnded):
+            messages.append(self.posted.get(timeout=TIMEOUT_S))
+        return messages
+
+    def stop(self) -> None:
+        self.player.stop()
+        self.player.join(TIMEOUT_S)
+        assert not self.player.is_alive()
+
+
+@pytest.fixture
+def sink() -> FaultySink:
+    return FaultySink()
+
+
+@pytest.fixture
+def bench(sink: FaultySink) -> Iterator[Bench]:
+    bench = Bench(sink)
+    yield bench
+    if sink.gate is not None:
+        sink.gate.set()
+    if bench.player.is_alive():
+        bench.stop()
+
+
+def ends(messages: list[Inbox]) -> PlaybackEnded:
+    (end,) = [message for message in messages if isinstance(message, PlaybackEnded)]
+    return end
+
+
+def test_more_chunks_than_buffers_are_played_and_all_buffers_come_back() -> None:
+    sink = NullSink(paced=False)
+    bench = Bench(sink)
+    bench.player.start()
+    job = Job("a")
+    for _ in range(3 * BUFFERS):
+        bench.player.play(job, bench.chunk(3 * PERIOD))
+    bench.player.play(job, bench.chunk(100))
+    bench.player.end(job)
+    messages = bench.until_end()
+    assert [type(message) for message in messages] == [AudioState, PlaybackStarted, PlaybackEnded]
+    end = ends(messages)
+    assert (end.id, end.error) == ("a", None)
+    assert end.audio_s == (3 * BUFFERS * 3 * PERIOD + 100) / RATE
+    assert sink.frames == 3 * BUFFERS * 3 * PERIOD + 100
+    assert bench.pool.free == BUFFERS
+    bench.stop()
+
+
+def test_the_sink_reads_the_memory_of_the_chunk_itself(
+    bench: Bench, sink: FaultySink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    addresses: list[int] = []
+    monkeypatch.setattr(sink, "write", lambda samples: addresses.append(samples.ctypes.data))
+    bench.player.start()
+    chunk = bench.chunk(2 * PERIOD)
+    start = chunk.samples.ctypes.data
+    bench.player.play(Job("a"), chunk)
+    bench.player.end(Job("a"))
+    bench.until_end()
+    assert addresses == [start, start + np.dtype(np.float32).itemsize * PERIOD]
+
+
+def test_the_end_is_told_once_the_last_frame_was_played(bench: Bench, sink: FaultySink) -> None:
+    bench.player.start()
+    bench.player.play(Job("a"), bench.chunk(PERIOD))
+    bench.player.end(Job("a"))
+    started, ended = bench.until_end()[1:]
+    assert isinstance(started, PlaybackStarted)
+    assert isinstance(ended, PlaybackEnded)
+    assert started.at <= ended.at
+    assert sink.calls == ["open", "open", "write", "drain"]
+
+
+def test_the_end_waits_for_the_pace_of_the_sink() -> None:
+    bench = Bench(NullSink())
+    bench.player.start()
+    bench.player.play(Job("a"), bench.chunk(RATE // 5))
+    bench.player.end(Job("a"))
+    started, ended = bench.until_end()[1:]
+    assert isinstance(started, PlaybackStarted)
+    assert isinstance(ended, PlaybackEnded)
+    assert 0.2 <= ended.at - started.at < 1
+    bench.stop()
+
+
+def test_an_utterance_without_a_sound_has_an_end_and_no_start(bench: Bench, sink: FaultySink) -> None:
+    sink.fail.add("open")  # even where there is no loudspeaker: none is needed
+    bench.player.start()
+    bench.player.end(Job("a"))
+    messages = bench.until_end()
+    assert [type(message) for message in messages] == [AudioState, PlaybackEnded]
+    assert (ends(messages).audio_s, ends(messages).error) == (0.0, None)
+
+
+def test_what_cut_the_synthesis_short_is_passed_on(bench: Bench) -> None:
+    bench.player.start()
+    error = RuntimeError("no voice")
+    bench.player.play(Job("a"), bench.chunk(PERIOD))
+    bench.player.end(Job("a"), error)
+    assert ends(bench.until_end()).error is error
+
+
+@pytest.mark.parametrize("what", ["open", "write", "drain"])
+def test_a_sink_that_fails_ends_one_utterance_and_the_next_one_plays(bench: Bench, sink: FaultySink, what: str) -> None:
+    bench.player.start()
+    first = bench.posted
+    sink.fail.add(what)
+    job = Job("a")
+    for _ in range(3):
+        bench.player.play(job, bench.chunk(2 * PERIOD))
+    bench.player.end(job)
+    messages = bench.until_end()
+    assert isinstance(ends(messages).error, SinkError)
+    assert AudioState(f"faulty: {what} failed") in messages
+    assert job.stopped.is_set()
+    assert bench.pool.free == BUFFERS
+    assert first.empty()
+
+    sink.fail.clear()
+    bench.player.play(Job("b"), bench.chunk(PERIOD))
+    bench.player.end(Job("b"))
+    messages = bench.until_end()
+    assert [type(message) for message in messages] == [AudioState, PlaybackStarted, PlaybackEnded]
+    assert messages[0] == AudioState()
+    assert (ends(messages).error, ends(messages).audio_s) == (None, PERIOD / RATE)
+    # Closed in between: a card that has come back is another one.
+    assert sink.calls[-4:] == ["close", "open", "write", "drain"]
+
+
+def test_a_sink_that_cannot_be_opened_at_first_is_told_and_tried_again(bench: Bench, sink: FaultySink) -> None:
+    sink.fail.add("open")
+    bench.player.start()
+    assert bench.posted.get(timeout=TIMEOUT_S) == AudioState("faulty: open failed")
+    sink.fail.clear()
+    bench.player.play(Job("a"), bench.chunk(PERIOD))
+    bench.player.end(Job("a"))
+    assert ends(bench.until_end()).error is None
+
+
+def test_after_a_failure_the_rest_of_an_utterance_is_not_played(bench: Bench, sink: FaultySink) -> None:
+    sink.fail.add("write")
+    bench.player.start()
+    job = Job("a")
+    bench.player.play(job, bench.chunk(PERIOD))
+    assert job.stopped.wait(TIMEOUT_S)
+    sink.fail.clear()
+    bench.player.play(job, bench.chunk(PERIOD))
+    bench.player.end(job)
+    assert isinstance(ends(bench.until_end()).error, SinkError)
+    assert sink.frames == 0
+
+
+def test_a_stop_is_silence_within_a_period(bench: Bench, sink: FaultySink) -> None:
+    sink.gate = threading.Event()
+    bench.player.start()
+    job = Job("a")
+    for _ in range(2):
+        bench.player.play(job, bench.chunk(RATE))
+    bench.player.end(job)
+    assert sink.written.acquire(timeout=TIMEOUT_S)
+    bench.player.stop()
+    sink.gate.set()
+    bench.player.join(TIMEOUT_S)
+    assert not bench.player.is_alive()
+    assert sink.frames == PERIOD
+    # Dropped before it is closed: closing plays out what a card still has.
+    assert sink.calls[-2:] == ["drop", "close"]
+    assert bench.pool.free == BUFFERS
+
+
+def test_a_stop_while_the_engine_is_behind_drops_what_the_card_still_has(bench: Bench, sink: FaultySink) -> None:
+    bench.player.start()
+    bench.player.play(Job("a"), bench.chunk(PERIOD))
+    assert sink.written.acquire(timeout=TIMEOUT_S)
+    bench.stop()
+    assert sink.calls[-2:] == ["drop", "close"]
+
+
+def test_a_stop_after_the_end_forgets_nothing(bench: Bench, sink: FaultySink) -> None:
+    # A file still holds what does not fill a packet: `speakd say --output` must not lose it.
+    bench.player.start()
+    bench.player.play(Job("a"), bench.chunk(PERIOD))
+    bench.player.end(Job("a"))
+    bench.until_end()
+    bench.stop()
+    assert "drop" not in sink.calls
+    assert sink.calls[-1] == "close"
+
+
+def test_a_stop_copes_with_a_sink_that_fails_then_too(bench: Bench, sink: FaultySink) -> None:
+    bench.player.start()
+    bench.player.play(Job("a"), bench.chunk(PERIOD))
+    assert sink.written.acquire(timeout=TIMEOUT_S)
+    sink.fail.add("drop")
+    bench.stop()
+    assert sink.calls[-1] == "close"
+    assert not any(isinstance(message, ThreadDied) for message in drained(bench.posted))
+
+
+def test_an_exception_that_nobody_expects_is_heard(
+    bench: Bench, sink: FaultySink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(_samples: Samples) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(sink, "write", crash)
+    bench.player.start()
+    bench.player.play(Job("a"), bench.chunk(PERIOD))
+    bench.player.join(TIMEOUT_S)
+    died = drained(bench.posted)[-1]
+    assert isinstance(died, ThreadDied)
+    assert died.name == "player"
+    assert isinstance(died.error, ZeroDivisionError)
+    assert bench.pool.free == BUFFERS
+
+
+def drained(posted: queue.SimpleQueue[Inbox]) -> list[Inbox]:
+    messages = []
+    while not posted.empty():
+        messages.append(posted.get())
+    return messages

@@ -1,0 +1,155 @@
+"""What is heard: a command through a real broker, out of a real sound server, listened to by a recogniser."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import wave
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soxr
+from integration.conftest import MakeDaemon
+from numpy.typing import NDArray
+from pocketsphinx import Decoder
+from simulators.controller import Controller
+from simulators.pulse import PulseServer
+
+RATE = 48_000
+EDGE = RATE // 20
+TEXT = "The train to Berlin will depart from platform seven."
+WORDS = set(TEXT.lower().strip(".").split())
+SPEECH_LEVEL = 0.005
+"""-46 dB: what is louder belongs to the first or last sound, not to the breath before it."""
+
+
+@pytest.fixture
+def loudspeaker() -> Iterator[PulseServer]:
+    with PulseServer() as server:
+        yield server
+
+
+def said_into_file(configuration: Path, path: Path) -> NDArray[np.float32]:
+    """Give the same speech, by the same seed, without a broker and a sound card."""
+    command = [sys.executable, "-m", "daemon", "--config", str(configuration), "say", TEXT, "--output", str(path)]
+    subprocess.run(command, check=True, timeout=60)
+    with wave.open(str(path), "rb") as reader:
+        return np.frombuffer(reader.readframes(reader.getnframes()), "<i2").astype(np.float32) / np.float32(32768)
+
+
+def place_of(part: NDArray[np.float32], heard: NDArray[np.float32]) -> int:
+    """Tell where in `heard` a part of the speech is; AssertionError where it is nowhere."""
+    sums = np.concatenate([[0.0], np.cumsum(heard.astype(np.float64) ** 2)])
+    norms = np.sqrt(np.maximum(sums[len(part) :] - sums[: -len(part)], 1e-6))
+    likeness = np.correlate(heard, part, "valid") / norms / np.linalg.norm(part)
+    place = int(np.argmax(likeness))
+    assert likeness[place] > 0.99
+    found = heard[place : place + len(part)]
+    assert np.linalg.norm(found) == pytest.approx(np.linalg.norm(part), rel=0.01)
+    return place
+
+
+def recognised(heard: NDArray[np.float32]) -> set[str]:
+    narrow = soxr.resample(heard, RATE, 16_000)
+    decoder = Decoder(samprate=16_000, loglevel="FATAL")
+    decoder.start_utt()
+    decoder.process_raw((np.clip(narrow, -1, 1) * 32767).astype(np.int16).tobytes(), full_utt=True)
+    decoder.end_utt()
+    hypothesis = decoder.hyp()
+    return set(hypothesis.hypstr.split()) if hypothesis else set()
+
+
+def test_one_command_is_heard_whole_and_told_truthfully(
+    make_daemon: MakeDaemon, controller: Controller, loudspeaker: PulseServer, tmp_path: Path
+) -> None:
+    with make_daemon(audio={"output": "alsa"}, environment=loudspeaker.environment) as daemon:
+        online = controller.wait_for_status("online")
+        with loudspeaker.record() as recording:
+            events = controller.speak({"id": "a", "text": TEXT})
+        assert [event["event"] for event in events] == ["accepted", "started", "synthesized", "finished"]
+        status = controller.statuses[-1]
+        wanted = said_into_file(daemon.file, tmp_path / "wanted.wav")
+    _, started, synthesized, finished = events
+    heard = recording.samples
+
+    # The events tell of this speech.
+    audio_s = synthesized["audio_s"]
+    assert audio_s == pytest.approx(len(wanted) / RATE, abs=0.001)
+    assert finished["audio_s"] == audio_s
+    # "Finished" is said once the last frame was played, not when it was computed.
+    assert finished["total_ms"] >= audio_s * 1000
+    assert finished["total_ms"] < audio_s * 1000 + 3000
+    assert started["ttfa_ms"] < 1500
+    assert started["output"].startswith("alsa default")
+    assert (online["voice"], online["backend"]) == ("en_US-joe-medium", "onnxruntime-cpu")
+    assert status["audio"] == "ok"
+    assert "48000 Hz" in status["output"]
+
+    # The whole of it was heard: its first and its last 50 ms, at their distance, and no more sound than that.
+    loud = np.flatnonzero(np.abs(wanted) > SPEECH_LEVEL)
+    first, last = int(loud[0]), int(loud[-1])
+    head = place_of(wanted[first : first + EDGE], heard)
+    tail = place_of(wanted[last - EDGE : last], heard)
+    assert tail - head == pytest.approx(last - EDGE - first, abs=EDGE)
+    sounding = np.flatnonzero(heard)
+    assert sounding[-1] - sounding[0] == pytest.approx(audio_s * RATE, abs=EDGE)
+
+    # And it can be understood. The recogniser is an old one: it takes "depart" for "the park".
+    understood = recognised(heard)
+    assert len(WORDS & understood) >= len(WORDS) - 2, understood
+
+
+def test_without_a_card_the_status_says_so_and_speech_begins_when_there_is_one(
+    make_daemon: MakeDaemon, controller: Controller, loudspeaker: PulseServer
+) -> None:
+    loudspeaker.stop()
+    with make_daemon(audio={"output": "alsa"}, environment=loudspeaker.environment) as daemon:
+        status = controller.wait_for_status("online")
+        while status["audio"] == "ok":  # the first one may have been faster than the card's answer
+            status = controller.wait_for_status("online", after=len(controller.statuses))
+        assert "cannot be opened" in status["audio"]
+        accepted, failed = controller.speak({"id": "a", "text": TEXT})
+        assert (accepted["event"], failed["event"], failed["code"]) == ("accepted", "failed", "audio")
+
+        loudspeaker.start()
+        before = len(controller.statuses)
+        with loudspeaker.record() as recording:
+            events = controller.speak({"id": "b", "text": "Yes."})
+        assert events[-1]["event"] == "finished"
+        assert np.count_nonzero(recording.samples) > RATE // 10
+        assert controller.wait_for_status("online", after=before)["audio"] == "ok"
+        assert daemon.running
+
+
+def test_a_stop_in_mid_speech_is_silence_and_the_commands_end(
+    make_daemon: MakeDaemon, controller: Controller, loudspeaker: PulseServer
+) -> None:
+    with make_daemon(audio={"output": "alsa"}, environment=loudspeaker.environment) as daemon:
+        controller.wait_for_status("online")
+        with loudspeaker.record() as recording:
+            controller.publish({"id": "a", "text": TEXT * 3})
+            controller.publish({"id": "b", "text": TEXT})
+            controller.wait_for("a", "started")
+            controller.wait_for("b", "accepted")
+            daemon.terminate()
+            ends = [controller.wait_for_final(command_id)[-1] for command_id in ("a", "b")]
+            assert daemon.wait() == 0
+        assert [(event["event"], event["code"]) for event in ends] == [("failed", "stopped")] * 2
+        controller.wait_for_status("stopped")
+    assert np.count_nonzero(recording.samples) < 2 * RATE
+
+
+def test_a_loudspeaker_that_goes_away_ends_one_command(
+    make_daemon: MakeDaemon, controller: Controller, loudspeaker: PulseServer
+) -> None:
+    with make_daemon(audio={"output": "alsa"}, environment=loudspeaker.environment):
+        controller.wait_for_status("online")
+        controller.publish({"id": "a", "text": TEXT * 3})
+        controller.wait_for("a", "started")
+        loudspeaker.stop()
+        events = controller.wait_for_final("a")
+        assert (events[-1]["event"], events[-1]["code"]) == ("failed", "audio")
+        loudspeaker.start()
+        assert controller.speak({"id": "b", "text": "Yes."})[-1]["event"] == "finished"
