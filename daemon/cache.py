@@ -1,0 +1,174 @@
+"""Phrases that are said again and again, kept as they sounded.
+
+A kiosk says the same dozen sentences all day. Their 48 kHz samples lie in one folder, a file each, named by everything
+that changes the sound; saying one again costs a read. A phrase is kept once it was said twice, or if it is pinned, so
+that texts which never come again never touch the disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import struct
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from device.format import PERIOD, Samples
+from engines.synthesizer import Utterance
+from engines.text.phonemes import clean_text
+from engines.vits import VitsVoice
+
+_LOG = logging.getLogger(__name__)
+
+_MAGIC: Final = b"speakd1\n"
+_DIGEST_SIZE: Final = 32
+_HEAD: Final = struct.Struct(f"<8sI{_DIGEST_SIZE}s")
+"""Magic, frames, SHA-256 of the samples."""
+
+_SUFFIX: Final = ".pcm"
+
+_SEEN: Final = 1000
+"""Phrases of which it is remembered that they were said once."""
+
+LONGEST_S: Final = 20
+"""Longer utterances are no phrases: they would push out a hundred that are."""
+
+
+def key_of(utterance: Utterance, voice: VitsVoice) -> str:
+    """Name a phrase by all that decides how it sounds, except its volume, which is applied afterwards."""
+    delivery = utterance.delivery
+    parts = (
+        sorted(voice.info.files.items()),
+        voice.info.language,
+        clean_text(utterance.text),
+        delivery.speaker,
+        delivery.length_scale,
+        delivery.noise_scale,
+        delivery.noise_w,
+        utterance.seed,
+        voice.backend,
+        voice.precision,
+    )
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+class PhraseCache:
+    """Samples of phrases on the disk, bounded by size and by what is free. For one thread.
+
+    Whatever goes wrong with the disk costs a phrase, never an utterance: it is logged and the phrase computed.
+    """
+
+    def __init__(self, folder: Path, *, limit_bytes: int, keep_free_bytes: int) -> None:
+        self._folder = folder
+        self._limit = limit_bytes
+        self._keep_free = keep_free_bytes
+        self._sizes: OrderedDict[str, int] = OrderedDict()
+        self._said: OrderedDict[str, None] = OrderedDict()
+        self._pinned: set[str] = set()
+        self._load()
+
+    def __len__(self) -> int:
+        """Give how many phrases are kept."""
+        return len(self._sizes)
+
+    def pin(self, key: str) -> None:
+        """Keep this phrase at its first saying and for as long as the process lives."""
+        self._pinned.add(key)
+
+    def get(self, key: str) -> Samples | None:
+        """Give a phrase's samples at volume 1, or None. The array is the caller's."""
+        if key not in self._sizes:
+            return None
+        try:
+            content = (self._folder / (key + _SUFFIX)).read_bytes()
+            samples = _unpack(content)
+        except (OSError, ValueError) as error:
+            _LOG.warning("a kept phrase cannot be read and is dropped: %s", error)
+            self._drop(key)
+            return None
+        self._sizes.move_to_end(key)
+        return samples
+
+    def wants(self, key: str) -> bool:
+        """Tell whether a phrase that is about to be computed shall be kept: if it is pinned, or said again."""
+        if key in self._sizes:
+            return False
+        if key in self._pinned or key in self._said:
+            return True
+        self._said[key] = None
+        if len(self._said) > _SEEN:
+            self._said.popitem(last=False)
+        return False
+
+    def put(self, key: str, samples: Samples) -> None:
+        """Keep a phrase, whole or not at all; others that were not said for long make room."""
+        content = _pack(samples)
+        try:
+            if len(content) > self._limit or shutil.disk_usage(self._folder).free - len(content) < self._keep_free:
+                return
+            temporary = self._folder / f".{key}.{os.getpid()}"
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self._folder / (key + _SUFFIX))
+        except OSError as error:
+            _LOG.warning("a phrase cannot be kept: %s", error)
+            return
+        self._sizes[key] = len(content)
+        self._make_room()
+
+    def _load(self) -> None:
+        """Take stock of what is there, oldest first, and clear what an interrupted write left."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            files = sorted((path for path in self._folder.iterdir()), key=lambda path: path.stat().st_mtime)
+            for path in files:
+                if path.name.startswith("."):
+                    path.unlink()
+                elif path.suffix == _SUFFIX:
+                    self._sizes[path.stem] = path.stat().st_size
+        except OSError as error:
+            _LOG.warning("the phrase cache %s cannot be used: %s", self._folder, error)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        while sum(self._sizes.values()) > self._limit:
+            oldest = next((key for key in self._sizes if key not in self._pinned), None)
+            self._drop(oldest if oldest is not None else next(iter(self._sizes)))
+
+    def _drop(self, key: str) -> None:
+        self._sizes.pop(key, None)
+        try:
+            (self._folder / (key + _SUFFIX)).unlink(missing_ok=True)
+        except OSError as error:
+            _LOG.warning("a kept phrase cannot be deleted: %s", error)
+
+
+def pieces(samples: Samples, capacity: int) -> Iterator[Samples]:
+    """Cut a phrase into views of whole periods that fit a buffer of `capacity` frames; the last one has the rest."""
+    size = capacity // PERIOD * PERIOD
+    for start in range(0, samples.size, size):
+        yield samples[start : start + size]
+
+
+def _pack(samples: Samples) -> bytes:
+    data = samples.astype("<f4").tobytes()
+    return _HEAD.pack(_MAGIC, samples.size, hashlib.sha256(data).digest()) + data
+
+
+def _unpack(content: bytes) -> Samples:
+    if len(content) < _HEAD.size:
+        raise ValueError("it is too short")
+    magic, frames, digest = _HEAD.unpack_from(content)
+    data = memoryview(content)[_HEAD.size :]
+    if magic != _MAGIC or len(data) != 4 * frames or hashlib.sha256(data).digest() != digest:
+        raise ValueError("its content is not what was written")
+    return np.frombuffer(data, dtype="<f4").astype(np.float32, copy=False)
