@@ -18,6 +18,7 @@ from daemon.messages import (
     Failed,
     Finished,
     ProtocolRefused,
+    RealtimeAnswer,
     Rejected,
     Speak,
     SpeakReceived,
@@ -26,6 +27,7 @@ from daemon.messages import (
     ThreadDied,
 )
 from daemon.service import Service, make_sink
+from device import realtime
 from device.sink import Sink
 from engines.vits import VitsVoice
 
@@ -52,6 +54,8 @@ def run(config: Config) -> int:
         voice = service.start()
         link = Link(config, Status(state="offline", version=version()), service.inbox.put)
         link.start()
+        service.inbox.put(RealtimeAnswer("memory", realtime.lock_memory()))
+        service.inbox.put(RealtimeAnswer("garbage", realtime.freeze_garbage()))
         _LOG.info("voice %s on %s, sound to %s", voice.info.name, voice.backend, sink.description)
         exit_status = _serve(service, link, voice, sink)
         service.speaker.handle(Stop())
@@ -77,11 +81,11 @@ def _serve(service: Service, link: Link, voice: VitsVoice, sink: Sink) -> int:
                 _LOG.info("connected, %s", protocol)
                 link.subscribe()
                 link.publish_status(_status(service, voice, sink))
-            case AudioState() as message:
-                changed = message.problem != service.speaker.audio_problem
+            case AudioState() | RealtimeAnswer() as message:
+                before = _status(service, voice, sink)
                 service.speaker.handle(message)
-                if changed:
-                    link.publish_status(_status(service, voice, sink))
+                if (after := _status(service, voice, sink)) != before:
+                    link.publish_status(after)
             case message:
                 service.speaker.handle(message)
 
@@ -95,6 +99,7 @@ def _status(service: Service, voice: VitsVoice, sink: Sink) -> Status:
         precision=voice.precision,
         output=sink.description,
         audio=service.speaker.audio_problem or "ok",
+        realtime=service.speaker.realtime,
     )
 
 

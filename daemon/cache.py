@@ -11,15 +11,19 @@ import hashlib
 import json
 import logging
 import os
+import queue
 import shutil
 import struct
+import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
+from daemon.messages import Inbox
+from daemon.worker import Worker
 from device.format import PERIOD, Samples
 from engines.synthesizer import Utterance
 from engines.text.phonemes import clean_text
@@ -42,7 +46,7 @@ LONGEST_S: Final = 20
 
 
 def key_of(utterance: Utterance, voice: VitsVoice) -> str:
-    """Name a phrase by all that decides how it sounds, except its volume, which is applied afterwards."""
+    """Name a phrase by all that decides how it sounds."""
     delivery = utterance.delivery
     parts = (
         sorted(voice.info.files.items()),
@@ -52,6 +56,7 @@ def key_of(utterance: Utterance, voice: VitsVoice) -> str:
         delivery.length_scale,
         delivery.noise_scale,
         delivery.noise_w,
+        delivery.gain,
         utterance.seed,
         voice.backend,
         voice.precision,
@@ -60,9 +65,10 @@ def key_of(utterance: Utterance, voice: VitsVoice) -> str:
 
 
 class PhraseCache:
-    """Samples of phrases on the disk, bounded by size and by what is free. For one thread.
+    """Samples of phrases on the disk, bounded by size and by what is free.
 
-    Whatever goes wrong with the disk costs a phrase, never an utterance: it is logged and the phrase computed.
+    One thread asks, another may `put`. Whatever goes wrong with the disk costs a phrase, never an utterance: it is
+    logged and the phrase computed.
     """
 
     def __init__(self, folder: Path, *, limit_bytes: int, keep_free_bytes: int) -> None:
@@ -72,6 +78,7 @@ class PhraseCache:
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._said: OrderedDict[str, None] = OrderedDict()
         self._pinned: set[str] = set()
+        self._lock = threading.Lock()  # guards the three above; never held across reading or writing
         self._load()
 
     def __len__(self) -> int:
@@ -80,32 +87,37 @@ class PhraseCache:
 
     def pin(self, key: str) -> None:
         """Keep this phrase at its first saying and for as long as the process lives."""
-        self._pinned.add(key)
+        with self._lock:
+            self._pinned.add(key)
 
     def get(self, key: str) -> Samples | None:
-        """Give a phrase's samples at volume 1, or None. The array is the caller's."""
-        if key not in self._sizes:
-            return None
+        """Give a phrase's samples, or None."""
+        with self._lock:
+            if key not in self._sizes:
+                return None
+            self._sizes.move_to_end(key)
         try:
             content = (self._folder / (key + _SUFFIX)).read_bytes()
             samples = _unpack(content)
         except (OSError, ValueError) as error:
             _LOG.warning("a kept phrase cannot be read and is dropped: %s", error)
-            self._drop(key)
+            with self._lock:
+                self._sizes.pop(key, None)
+            self._delete([key])
             return None
-        self._sizes.move_to_end(key)
         return samples
 
     def wants(self, key: str) -> bool:
         """Tell whether a phrase that is about to be computed shall be kept: if it is pinned, or said again."""
-        if key in self._sizes:
+        with self._lock:
+            if key in self._sizes:
+                return False
+            if key in self._pinned or key in self._said:
+                return True
+            self._said[key] = None
+            if len(self._said) > _SEEN:
+                self._said.popitem(last=False)
             return False
-        if key in self._pinned or key in self._said:
-            return True
-        self._said[key] = None
-        if len(self._said) > _SEEN:
-            self._said.popitem(last=False)
-        return False
 
     def put(self, key: str, samples: Samples) -> None:
         """Keep a phrase, whole or not at all; others that were not said for long make room."""
@@ -122,7 +134,8 @@ class PhraseCache:
         except OSError as error:
             _LOG.warning("a phrase cannot be kept: %s", error)
             return
-        self._sizes[key] = len(content)
+        with self._lock:
+            self._sizes[key] = len(content)
         self._make_room()
 
     def _load(self) -> None:
@@ -140,16 +153,44 @@ class PhraseCache:
         self._make_room()
 
     def _make_room(self) -> None:
-        while sum(self._sizes.values()) > self._limit:
-            oldest = next((key for key in self._sizes if key not in self._pinned), None)
-            self._drop(oldest if oldest is not None else next(iter(self._sizes)))
+        """Delete those that were not said for longest; pinned ones last."""
+        gone = []
+        with self._lock:
+            for key in sorted(self._sizes, key=self._pinned.__contains__):
+                if sum(self._sizes.values()) <= self._limit:
+                    break
+                gone.append(key)
+                del self._sizes[key]
+        self._delete(gone)
 
-    def _drop(self, key: str) -> None:
-        self._sizes.pop(key, None)
-        try:
-            (self._folder / (key + _SUFFIX)).unlink(missing_ok=True)
-        except OSError as error:
-            _LOG.warning("a kept phrase cannot be deleted: %s", error)
+    def _delete(self, keys: list[str]) -> None:
+        for key in keys:
+            try:
+                (self._folder / (key + _SUFFIX)).unlink(missing_ok=True)
+            except OSError as error:  # noqa: PERF203  each file for itself
+                _LOG.warning("a kept phrase cannot be deleted: %s", error)
+
+
+class Keeper(Worker):
+    """The thread that writes phrases to the disk, so that no utterance waits for it."""
+
+    def __init__(self, cache: PhraseCache, post: Callable[[Inbox], None]) -> None:
+        super().__init__("cache", post)
+        self._cache = cache
+        self._waiting: queue.SimpleQueue[tuple[str, Samples] | None] = queue.SimpleQueue()
+
+    def keep(self, key: str, samples: Samples) -> None:
+        """Queue a phrase; the array is the keeper's from now on. From any thread."""
+        self._waiting.put((key, samples))
+
+    def stop(self) -> None:
+        """End once all that waits is written. From any thread."""
+        self._waiting.put(None)
+
+    def work(self) -> None:
+        """Write what comes until stopped."""
+        while (item := self._waiting.get()) is not None:
+            self._cache.put(*item)
 
 
 def pieces(samples: Samples, capacity: int) -> Iterator[Samples]:

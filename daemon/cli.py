@@ -104,7 +104,7 @@ def _say(options: argparse.Namespace) -> int:
     speaker = int(options.speaker) if options.speaker and options.speaker.isdecimal() else options.speaker
     try:
         command = make_speak(
-            {"text": options.text, "voice": options.voice, "speaker": speaker, "volume": options.volume}
+            {"text": options.text, "voice": options.voice, "speaker": speaker, "volume": options.volume, "cache": False}
         )
     except PayloadError as error:
         print(f"speakd: {error}", file=sys.stderr)

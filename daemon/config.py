@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 from daemon.config_problems import KeySchema, problems
 from daemon.config_sections import (
     AudioConfig,
+    CacheConfig,
     DeviceConfig,
     EncoderConfig,
     EngineConfig,
@@ -26,6 +27,7 @@ from daemon.errors import ConfigError
 __all__ = [
     "DEFAULT_PATH",
     "AudioConfig",
+    "CacheConfig",
     "Config",
     "DeviceConfig",
     "EncoderConfig",
@@ -36,6 +38,7 @@ __all__ = [
     "VoiceConfig",
     "load",
     "packs_folder",
+    "phrases_folder",
     "section_keys",
 ]
 
@@ -53,6 +56,7 @@ class Config(Section):
     engine: EngineConfig = Field(default_factory=EngineConfig)
     memory: MemoryConfig = Field(default_factory=MemoryConfig)
     encoder: EncoderConfig = Field(default_factory=EncoderConfig)
+    cache: CacheConfig = Field(default_factory=CacheConfig)
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
 
 
@@ -88,10 +92,21 @@ def packs_folder(config: Config) -> Path:
     """
     if config.voice.packs:
         return Path(config.voice.packs)
-    if service := os.environ.get("STATE_DIRECTORY", "").split(":")[0]:
-        return Path(service, "packs")
+    return _own_folder("STATE_DIRECTORY", "/var/lib/speakd", "XDG_DATA_HOME", ".local/share") / "packs"
+
+
+def phrases_folder(config: Config) -> Path:
+    """Tell where kept phrases lie: as configured, else in the cache folder of the service, machine or user."""
+    if config.cache.folder:
+        return Path(config.cache.folder)
+    return _own_folder("CACHE_DIRECTORY", "/var/cache/speakd", "XDG_CACHE_HOME", ".cache") / "phrases"
+
+
+def _own_folder(service_variable: str, of_root: str, user_variable: str, in_home: str) -> Path:
+    if service := os.environ.get(service_variable, "").split(":")[0]:
+        return Path(service)
     if os.geteuid() == 0:
-        return Path("/var/lib/speakd/packs")
+        return Path(of_root)
     # The XDG specification has relative paths ignored.
-    data = Path(os.environ.get("XDG_DATA_HOME", ""))
-    return (data if data.is_absolute() else Path.home() / ".local/share") / "speakd/packs"
+    folder = Path(os.environ.get(user_variable, ""))
+    return (folder if folder.is_absolute() else Path.home() / in_home) / "speakd"

@@ -35,7 +35,7 @@ def allowed(key: KeySchema) -> str:
         return "one of " + ", ".join(map(toml_value, rule["enum"])) + suffix
     if rule["type"] == "boolean":
         return "true or false"
-    if rule["type"] == "string":
+    if rule["type"] in {"string", "array"}:
         return str(unit)
     number = "an integer" if rule["type"] == "integer" else "a number"
     return f"{number} from {rule['minimum']} to {rule['maximum']}{suffix}"

@@ -190,6 +190,25 @@ class EncoderConfig(Section):
     )
 
 
+class CacheConfig(Section):
+    """Phrases that are said again and again, kept as they sounded."""
+
+    enabled: bool = Field(default=True, description="Whether phrases that were said twice are kept")
+    folder: _Text = Field(
+        default="", description=f'Where they are kept, "" for phrases/ in the service\'s cache folder; {_TEXT}'
+    )
+    max_mb: int = Field(default=64, ge=1, le=65536, description="Most disk that they may take; MiB")
+    min_free_mb: int = Field(
+        default=500, ge=0, le=1048576, description="Disk that must stay free, else no more is kept; MiB"
+    )
+    phrases: tuple[_Text, ...] = Field(
+        default=(),
+        strict=False,  # TOML has arrays only
+        max_length=1000,
+        description="Phrases that are spoken into the cache at start and stay there; list of up to 1000 texts",
+    )
+
+
 class LimitsConfig(Section):
     """How much is accepted before it is refused."""
 

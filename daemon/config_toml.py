@@ -49,7 +49,9 @@ def read_toml(path: Path) -> dict[str, object]:
 
 
 def toml_value(value: object) -> str:
-    """Write a string, number or boolean as TOML, on one line and safe to print on a terminal."""
+    """Write a string, number, boolean or list of them as TOML, on one line and safe to print on a terminal."""
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(toml_value(item) for item in value) + "]"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

@@ -67,6 +67,8 @@ class Speak(BaseModel):
     """Factor; 1 is the voice's own level."""
     # Strict mode would want an enum instance, which JSON has none of.
     priority: Annotated[Priority, Field(strict=False)] = Priority.MESSAGE
+    cache: bool = True
+    """Whether a kept recording may be used, and this one kept if it is said again."""
 
 
 def parse_speak(payload: bytes, *, max_text_chars: int) -> Speak:
@@ -162,6 +164,10 @@ class Synthesized(_Event):
     compute_ms: float
     rtf: float | None = None
     """Real-time factor: computing time per time of speech."""
+    first_ms: float | None = None
+    """Of the computing time, what the first samples took."""
+    cached: bool
+    """Whether it is a recording that was kept."""
     voice: str
     backend: str
     precision: str
@@ -219,6 +225,8 @@ class Status(BaseModel):
     output: str | None = None
     audio: str | None = None
     """'ok', or why the output takes no sound."""
+    realtime: dict[str, str] | None = None
+    """What was asked of the system so that sound comes in time, and its answer: 'done', or why not."""
 
     def to_json(self) -> str:
         """Give the payload of the status topic."""
@@ -255,6 +263,8 @@ class SynthesisEnded:
     id: str
     audio_s: float
     compute_s: float
+    first_s: float | None
+    cached: bool
     voice: str
     backend: str
     precision: str
@@ -282,6 +292,16 @@ class AudioState:
     """The sink was opened, or would not open or play."""
 
     problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RealtimeAnswer:
+    """What the system said to a request that keeps the sound in time."""
+
+    what: str
+    """'garbage', 'memory' or 'priority'."""
+    answer: str
+    """'done', or why it was refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +338,7 @@ Inbox: TypeAlias = (
     | SynthesisEnded
     | PlaybackEnded
     | AudioState
+    | RealtimeAnswer
     | Connected
     | ProtocolRefused
     | ThreadDied

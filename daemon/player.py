@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from daemon.messages import AudioState, Inbox, PlaybackEnded, PlaybackStarted
+from daemon.messages import AudioState, Inbox, PlaybackEnded, PlaybackStarted, RealtimeAnswer
 from daemon.worker import Worker
 from device.errors import SinkError
 from device.format import PERIOD, seconds
 from device.memory import AudioChunk
+from device.realtime import raise_priority
 from device.sink import Sink
 
 
@@ -58,6 +59,7 @@ class Player(Worker):
 
     def work(self) -> None:
         """Play what comes until stopped."""
+        self._post(RealtimeAnswer("priority", raise_priority()))
         self._open()
         while (item := self._items.get()) is not None:
             if isinstance(item, _End):

@@ -6,13 +6,15 @@ import queue
 from collections.abc import Callable
 from typing import Final
 
-from daemon.config import Config, packs_folder
+from daemon.cache import Keeper, PhraseCache
+from daemon.config import Config, packs_folder, phrases_folder
 from daemon.errors import StartError
 from daemon.messages import Event, Inbox
 from daemon.player import Job, Player
 from daemon.queue import Waiting
 from daemon.speaker import Speaker
-from daemon.synthesis import Order, SynthesisThread
+from daemon.synthesis import Kept, Order, SynthesisThread
+from daemon.worker import Worker
 from device.alsa import AlsaSink
 from device.format import RATE
 from device.memory import HostBufferPool
@@ -60,7 +62,8 @@ class Service:
         self._shelf = VoiceShelf(PackStore(packs_folder(config)), _preferences(config))
         self._synthesizer = Synthesizer(self._phonemizer, self._pool)
         self._player = Player(sink, self.inbox.put)
-        self._engine = SynthesisThread(self._synthesizer, self._shelf, self._player, self.inbox.put)
+        self._kept = self._make_cache(config) if config.cache.enabled else None
+        self._engine = SynthesisThread(self._synthesizer, self._shelf, self._player, self._kept, self.inbox.put)
         self.speaker = Speaker(
             queue_capacity=config.limits.max_queue, output=sink.description, publish=publish, begin=self._begin
         )
@@ -76,8 +79,17 @@ class Service:
         for chunk in self._synthesizer.chunks(warm_up, voice, Tally()):
             chunk.release()
         self._player.start()
+        if self._kept is not None:
+            self._kept.keeper.start()
         self._engine.start()
         return voice
+
+    def _make_cache(self, config: Config) -> Kept:
+        settings = config.cache
+        cache = PhraseCache(
+            phrases_folder(config), limit_bytes=settings.max_mb * 2**20, keep_free_bytes=settings.min_free_mb * 2**20
+        )
+        return Kept(cache, Keeper(cache, self.inbox.put), settings.phrases)
 
     def stop(self) -> None:
         """Fall silent, end the threads, free everything. StartError never; a thread that hangs is left behind."""
@@ -85,7 +97,11 @@ class Service:
         self._player.stop()
         self._pool.close()
         self._phonemizer.close()
-        for thread in (self._engine, self._player):
+        threads: list[Worker] = [self._engine, self._player]
+        if self._kept is not None:
+            self._kept.keeper.stop()
+            threads.append(self._kept.keeper)
+        for thread in threads:
             if thread.is_alive():
                 thread.join(_JOIN_S)
         if not self._engine.is_alive():
@@ -93,7 +109,16 @@ class Service:
 
     def _begin(self, waiting: Waiting) -> None:
         command = waiting.command
-        self._engine.say(Order(Job(command.id), command.text, command.voice, command.speaker, command.volume))
+        self._engine.say(
+            Order(
+                job=Job(command.id),
+                text=command.text,
+                voice=command.voice,
+                speaker=command.speaker,
+                gain=command.volume,
+                cache=command.cache,
+            )
+        )
 
 
 def _preferences(config: Config) -> Preferences:

@@ -17,6 +17,7 @@ from daemon.messages import (
     PayloadRefused,
     PlaybackEnded,
     PlaybackStarted,
+    RealtimeAnswer,
     Rejected,
     SpeakReceived,
     Started,
@@ -70,6 +71,8 @@ class Speaker:
         self._current: Waiting | None = None
         self._started: Started | None = None
         self._synthesis: SynthesisEnded | None = None
+        self.realtime: dict[str, str] = {}
+        """What was asked of the system, and its answers."""
         self.audio_problem: str = ""
         """Why the output takes no sound; empty while it does."""
 
@@ -88,6 +91,8 @@ class Speaker:
                 self._end(message)
             case AudioState():
                 self.audio_problem = message.problem
+            case RealtimeAnswer():
+                self.realtime = {**self.realtime, message.what: message.answer}
             case Stop():
                 self._stop()
 
@@ -141,6 +146,8 @@ class Speaker:
                 audio_s=round(done.audio_s, 3),
                 compute_ms=milliseconds(done.compute_s),
                 rtf=None if done.rtf is None else round(done.rtf, 3),
+                first_ms=None if done.first_s is None else milliseconds(done.first_s),
+                cached=done.cached,
                 voice=done.voice,
                 backend=done.backend,
                 precision=done.precision,

@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 
 from device.errors import PoolExhaustedError
-from device.memory import AudioChunk, BufferPool
+from device.format import Samples
+from device.memory import AudioChunk, Buffer, BufferPool
 from engines.text.phonemes import Phonemizer, merge_clusters, phoneme_ids, sentences_of
 from engines.text.sentences import blocks
 from engines.vits import Delivery, Noise, VitsVoice
@@ -42,6 +43,8 @@ class Tally:
     frames: int = 0
     compute_s: float = 0.0
     """Time in phonemizer and engines; waiting for a buffer is not counted."""
+    first_s: float | None = None
+    """The part of it until the first chunk."""
     unknown_phonemes: list[str] = field(default_factory=list)
     """Phonemes that the voice does not know, each once."""
 
@@ -52,6 +55,8 @@ class Synthesizer:
     def __init__(self, phonemizer: Phonemizer, pool: BufferPool) -> None:
         self._phonemizer = phonemizer
         self._pool = pool
+        self.capacity: Final = pool.capacity
+        """Frames of the largest chunk."""
 
     def chunks(
         self,
@@ -69,18 +74,13 @@ class Synthesizer:
         rng = np.random.Generator(np.random.SFC64(utterance.seed))
         for ids in self._sentences(utterance.text, voice, tally):
             begun = time.perf_counter()
-            drawn = noise(ids) if noise else voice.noise(len(ids), rng)
+            drawn = noise(ids) if noise else voice.noise(len(ids), rng, length_scale=utterance.delivery.length_scale)
             latents = voice.latents(ids, utterance.delivery, drawn)
             tally.compute_s += time.perf_counter() - begun
-            for window in voice.windows(latents, self._pool.capacity):
-                buffer = None
-                while buffer is None:
-                    if stopped():
-                        return
-                    try:
-                        buffer = self._pool.acquire(_POOL_POLL_S)
-                    except PoolExhaustedError:
-                        continue  # the player is behind: that is what the pool is there to make us wait for
+            for window in voice.windows(latents, self.capacity):
+                buffer = self._free_buffer(stopped)
+                if buffer is None:
+                    return
                 begun = time.perf_counter()
                 try:
                     voice.render(latents, window, utterance.delivery, buffer.samples[: voice.frames_needed(window)])
@@ -89,7 +89,33 @@ class Synthesizer:
                     raise
                 tally.compute_s += time.perf_counter() - begun
                 tally.frames += window.frames
+                if tally.first_s is None:
+                    tally.first_s = tally.compute_s
                 yield AudioChunk(buffer, buffer.samples[: window.frames])
+
+    def replay(
+        self, pieces: Iterator[Samples], tally: Tally, stopped: Callable[[], bool] = lambda: False
+    ) -> Iterator[AudioChunk]:
+        """Yield samples that exist already as chunks; each piece fits a buffer."""
+        for piece in pieces:
+            buffer = self._free_buffer(stopped)
+            if buffer is None:
+                return
+            samples = buffer.samples[: piece.size]
+            np.copyto(samples, piece)
+            tally.frames += piece.size
+            if tally.first_s is None:
+                tally.first_s = 0.0
+            yield AudioChunk(buffer, samples)
+
+    def _free_buffer(self, stopped: Callable[[], bool]) -> Buffer | None:
+        """Wait for the player to give a buffer back, for that is what the pool is for; None once stopped."""
+        while not stopped():
+            try:
+                return self._pool.acquire(_POOL_POLL_S)
+            except PoolExhaustedError:  # noqa: PERF203  once in a tenth of a second
+                continue
+        return None
 
     def _sentences(self, text: str, voice: VitsVoice, tally: Tally) -> Iterator[list[int]]:
         info = voice.info

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,8 +21,8 @@ from engines.windows import UNKNOWN_SPEED, Speed, Window, plan
 Latents = NDArray[np.float32]
 """Shape [1, channels, T], one frame per `hop` samples."""
 
-_NOISE_FRAMES_PER_ID: Final = 8
-"""Prior noise made ahead per phoneme id. Speech takes 2-4 frames per id at normal speed; beyond it noise repeats."""
+_NOISE_FRAMES_PER_ID: Final = 3
+"""Prior noise made ahead per phoneme id, at normal speed. Speech takes 2 (default voice); beyond it noise repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +76,10 @@ class VitsVoice:
         """In what the vocoder computes."""
         return self._vocoder.precision
 
-    def noise(self, ids: int, rng: np.random.Generator) -> Noise:
+    def noise(self, ids: int, rng: np.random.Generator, *, length_scale: float = 1.0) -> Noise:
         """Draw the noise for a sentence of `ids` phoneme ids."""
-        prior = rng.standard_normal((1, self.info.channels, ids * _NOISE_FRAMES_PER_ID), dtype=np.float32)
+        frames = math.ceil(ids * _NOISE_FRAMES_PER_ID * length_scale)
+        prior = rng.standard_normal((1, self.info.channels, frames), dtype=np.float32)
         duration = rng.standard_normal((1, 2, ids), dtype=np.float32) if self.info.duration_noise else None
         return Noise(prior, duration)
 

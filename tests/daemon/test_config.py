@@ -38,6 +38,7 @@ KEYS = {
     "engine": ["backend", "precision", "threads"],
     "memory": ["pinned_limit_mb", "pool_buffers"],
     "encoder": ["codec", "bitrate", "frame_ms", "complexity"],
+    "cache": ["enabled", "folder", "max_mb", "min_free_mb", "phrases"],
     "limits": ["max_text_chars", "max_queue", "phonemes_timeout_s"],
 }
 
@@ -57,6 +58,8 @@ BOUNDS = {
     "memory.pool_buffers": (4, 4096),
     "encoder.bitrate": (6000, 510000),
     "encoder.complexity": (0, 10),
+    "cache.max_mb": (1, 65536),
+    "cache.min_free_mb": (0, 1048576),
     "limits.max_text_chars": (1, 100000),
     "limits.max_queue": (1, 10000),
     "limits.phonemes_timeout_s": (1.0, 600.0),
@@ -299,6 +302,8 @@ def values(key: KeySchema) -> st.SearchStrategy[Any]:
         return st.text(letters, min_size=0 if re.match(key["pattern"], "") else 1, max_size=key["maxLength"])
     if key["type"] == "boolean":
         return st.booleans()
+    if key["type"] == "array":
+        return st.lists(values({**key, **key["items"]}), max_size=3).map(tuple)
     numbers = st.integers if key["type"] == "integer" else st.floats
     return numbers(key["minimum"], key["maximum"])
 

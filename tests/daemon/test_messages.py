@@ -42,6 +42,7 @@ def refusal(payload: bytes | str | dict[str, Any]) -> PayloadError:
 class TestParsed:
     def test_an_object_says_everything(self) -> None:
         command = {"id": "a 1", "text": "Hallo", "voice": "joe", "speaker": 3, "volume": 0.5, "priority": "critical"}
+        command |= {"cache": False}
         assert parse(command).model_dump() == {**command, "priority": Priority.CRITICAL}
 
     def test_an_object_may_say_no_more_than_the_text(self) -> None:
@@ -52,6 +53,7 @@ class TestParsed:
             "speaker": None,
             "volume": 1.0,
             "priority": Priority.MESSAGE,
+            "cache": True,
         }
 
     def test_each_command_without_an_id_gets_one_of_its_own(self) -> None:

@@ -59,7 +59,18 @@ class Bench:
         self.speaker.handle(PlaybackStarted(command_id, at))
 
     def synthesize(self, command_id: str, audio_s: float = 2.0) -> None:
-        self.speaker.handle(SynthesisEnded(command_id, audio_s, 0.5, "joe", "ort", "fp32"))
+        self.speaker.handle(
+            SynthesisEnded(
+                id=command_id,
+                audio_s=audio_s,
+                compute_s=0.5,
+                first_s=0.1,
+                cached=False,
+                voice="joe",
+                backend="ort",
+                precision="fp32",
+            )
+        )
 
     def end(self, command_id: str, error: Exception | None = None, audio_s: float = 2.0) -> None:
         self.speaker.handle(PlaybackEnded(command_id, 3.0, audio_s, error))
