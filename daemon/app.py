@@ -8,12 +8,13 @@ import signal
 import time
 from types import FrameType
 
-from daemon.config import Config
+from daemon.config import CacheConfig, Config
 from daemon.errors import DaemonError
 from daemon.link import Link
 from daemon.messages import (
     AudioState,
     Connected,
+    Disconnected,
     Event,
     Failed,
     Finished,
@@ -81,6 +82,8 @@ def _serve(service: Service, link: Link, voice: VitsVoice, sink: Sink) -> int:
                 _LOG.info("connected, %s", protocol)
                 link.subscribe()
                 link.publish_status(_status(service, voice, sink))
+            case Disconnected():
+                link.stop_listening()
             case AudioState() | RealtimeAnswer() as message:
                 before = _status(service, voice, sink)
                 service.speaker.handle(message)
@@ -117,7 +120,8 @@ def say(config: Config, sink: Sink, command: Speak) -> list[Event]:
     SpeechError where there is no usable voice; KeyboardInterrupt is passed on once the sound has ended.
     """
     events: list[Event] = []
-    service = Service(config, sink, events.append)
+    once = config.model_copy(update={"cache": CacheConfig(enabled=False)})
+    service = Service(once, sink, events.append)
     try:
         service.start()
         service.speaker.handle(SpeakReceived(command, time.monotonic()))

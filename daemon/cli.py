@@ -24,6 +24,7 @@ from device.errors import DeviceError, SinkError
 from device.opus import OpusSink
 from device.sink import Sink
 from device.wav import WavSink
+from engines import calibration
 from engines.errors import SpeechError, VoiceError
 from engines.pack import BrokenPack, PackStore
 
@@ -77,6 +78,9 @@ def _parser() -> argparse.ArgumentParser:
     add.set_defaults(action=_voice_add)
     listing = actions.add_parser("list", help="show the imported voices")
     listing.set_defaults(action=_voice_list)
+    calibrate = actions.add_parser("calibrate", help="measure again how a voice is best computed on this device")
+    calibrate.add_argument("name", nargs="?", default="", help="default: the configured voice")
+    calibrate.set_defaults(action=_voice_calibrate)
     remove = actions.add_parser("remove", help="delete an imported voice")
     remove.add_argument("name")
     remove.set_defaults(action=_voice_remove)
@@ -104,7 +108,7 @@ def _say(options: argparse.Namespace) -> int:
     speaker = int(options.speaker) if options.speaker and options.speaker.isdecimal() else options.speaker
     try:
         command = make_speak(
-            {"text": options.text, "voice": options.voice, "speaker": speaker, "volume": options.volume, "cache": False}
+            {"text": options.text, "voice": options.voice, "speaker": speaker, "volume": options.volume}
         )
     except PayloadError as error:
         print(f"speakd: {error}", file=sys.stderr)
@@ -184,6 +188,19 @@ def _voice_list(options: argparse.Namespace) -> int:
             info = pack.info
             speakers = f"{info.speaker_count} speakers" if info.speaker_count > 1 else "1 speaker"
             print(f"{info.name}  {info.language or 'characters'}  {info.sample_rate} Hz  {speakers}")
+    return 0
+
+
+def _voice_calibrate(options: argparse.Namespace) -> int:
+    config = _load(options)
+    store = PackStore(packs_folder(config))
+    name = store.default_name(options.name or config.voice.default)
+    margins, speed = calibration.calibrate(store, name, threads=config.engine.threads)
+    print(
+        f"{name}: context of {margins.gan_left} and {margins.gan_right} frames, "
+        f"{margins.flow_left} and {margins.flow_right} more for the flow; "
+        f"a window takes {speed.overhead_s * 1000:.1f} ms and {speed.frame_s * 1000:.3f} ms per frame"
+    )
     return 0
 
 

@@ -10,6 +10,7 @@ from daemon.config import Config
 from daemon.errors import PayloadError
 from daemon.messages import (
     Connected,
+    Disconnected,
     Event,
     Inbox,
     PayloadRefused,
@@ -44,8 +45,10 @@ class Link:
         self._largest = config.mqtt.max_payload_bytes
         self._topics = Topics(config.mqtt.topic_prefix, config.device.name)
         self._post = post
+        self._listens = False
         handlers = Handlers(
             connected=lambda protocol: post(Connected(protocol)),
+            disconnected=lambda: post(Disconnected()),
             protocol_refused=lambda: post(ProtocolRefused()),
             received=self._receive,
             died=lambda error: post(ThreadDied("mqtt", error)),
@@ -60,6 +63,11 @@ class Link:
     def subscribe(self) -> None:
         """Ask for commands; needed after each `Connected`."""
         self._connection.subscribe(self._topics.speak)
+        self._listens = True
+
+    def stop_listening(self) -> None:
+        """Take note of a `Disconnected`."""
+        self._listens = False
 
     def try_other_protocol(self) -> None:
         """See `Connection.try_other_protocol`."""
@@ -70,8 +78,13 @@ class Link:
         self._connection.publish(self._topics.event, event.to_json())
 
     def publish_status(self, status: Status) -> None:
-        """Send the retained status."""
-        self._connection.publish(self._topics.status, status.to_json(), retain=True)
+        """Send the retained status; not while nobody listens here.
+
+        It would be sent when the connection is back, before the subscription: whoever then takes us for online sends
+        a command that is lost. After each `subscribe` there is a status to publish anyway.
+        """
+        if self._listens:
+            self._connection.publish(self._topics.status, status.to_json(), retain=True)
 
     def stop(self, last: Status) -> None:
         """Leave `last` as the status and disconnect, once the broker has all of it."""

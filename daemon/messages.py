@@ -312,6 +312,11 @@ class Connected:
 
 
 @dataclass(frozen=True, slots=True)
+class Disconnected:
+    """The connection to the broker is gone; it is being made anew."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProtocolRefused:
     """The broker does not speak the MQTT version that was tried."""
 
@@ -340,6 +345,7 @@ Inbox: TypeAlias = (
     | AudioState
     | RealtimeAnswer
     | Connected
+    | Disconnected
     | ProtocolRefused
     | ThreadDied
     | Stop

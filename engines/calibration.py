@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from device.format import Samples
-from engines.pack import Pack
+from engines.pack import Pack, PackStore
 from engines.resampling import HALF_TAPS, block_size
 from engines.text.phonemes import Phonemizer, merge_clusters, phoneme_ids, sentences_of
 from engines.vits import Delivery, Latents, VitsVoice
@@ -160,6 +160,20 @@ def measure_speed(voice: VitsVoice) -> Speed:
         seconds.append(min(times))
     frame_s = max((seconds[1] - seconds[0]) / (_TIMED_FRAMES[1] - _TIMED_FRAMES[0]), 1e-6)
     return Speed(max(0.0, seconds[0] - frame_s * _TIMED_FRAMES[0]), frame_s)
+
+
+def calibrate(store: PackStore, name: str, *, threads: int) -> tuple[Margins, Speed]:
+    """Measure margins and speed of a voice anew and keep both in its pack."""
+    pack = store.get(name)
+    with closing(VitsVoice.load(pack, threads=threads)) as voice:
+        ids = probe_ids(voice)
+        delivery = Delivery(speaker=voice.info.default_speaker)
+        latents = voice.latents(ids, delivery, voice.noise(len(ids), np.random.default_rng(0)))
+        margins, speed = measure_margins(voice, latents), measure_speed(voice)
+        device = device_name(voice, threads)
+    pack = store.amend(pack, pack.info.model_copy(update={"margins": margins}))
+    keep_speed(pack, device, speed)
+    return margins, speed
 
 
 def device_name(voice: VitsVoice, threads: int) -> str:

@@ -183,6 +183,18 @@ class PackStore:
             raise VoiceError(str(link), f"cannot be written: {error.strerror or error}") from error
         return Pack(link, info)
 
+    def amend(self, pack: Pack, info: PackInfo) -> Pack:
+        """Replace what is known of a pack, at once or not at all; its graphs stay. VoiceError where that fails."""
+        path = pack.folder / INFO_FILE
+        temporary = path.with_suffix(f".{uuid.uuid4().hex}")
+        try:
+            _write_flushed(temporary, info.model_dump_json(indent=1).encode())
+            temporary.replace(path)
+            _flush_folder(pack.folder)
+        except OSError as error:
+            raise VoiceError(str(path), f"cannot be written: {error.strerror or error}") from error
+        return Pack(pack.folder, info)
+
     def remove(self, name: str) -> None:
         """Delete a pack, broken or not. VoiceError where there is none of that name."""
         link = self.folder / check_name(name)

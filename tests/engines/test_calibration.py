@@ -69,6 +69,19 @@ def test_loading_trusts_what_is_known(pack: Pack) -> None:
         assert voice.speed == Speed(0.5, 0.25)
 
 
+def test_calibrating_measures_both_anew(pack: Pack) -> None:
+    store = PackStore(pack.folder.parent)
+    measured = pack.info.margins
+    store.amend(pack, pack.info.model_copy(update={"margins": Margins(1, 1, 1, 1)}))
+    (pack.folder / calibration.SPEED_FILE).write_text("{}")
+    margins, speed = calibration.calibrate(store, "tiny", threads=1)
+    assert margins == measured
+    assert store.get("tiny").info.margins == measured
+    with closing(load_voice(store.get("tiny"), threads=1)) as voice:
+        assert voice.speed == speed
+    assert not [path for path in pack.folder.iterdir() if path.suffix not in {".json", ".onnx"}]
+
+
 def test_the_import_has_measured(tiny_pack: Pack) -> None:
     assert tiny_pack.info.margins != Margins(40, 40, 24, 24)
     assert (tiny_pack.folder / calibration.SPEED_FILE).is_file()

@@ -6,6 +6,7 @@ It knows nothing of our own code: topics and payloads are as the manual has them
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -33,6 +34,7 @@ class Controller:
         self._client = paho.Client(CallbackAPIVersion.VERSION2, protocol=paho.MQTTv311)
         self._client.reconnect_delay_set(1, 1)
         self._client.on_connect = self._on_connect
+        self._client.on_socket_open = lambda _c, _u, sock: sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._client.on_subscribe = self._on_subscribe
         self._client.on_message = self._on_message
         self._client.connect_async("127.0.0.1", port)

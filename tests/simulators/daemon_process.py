@@ -40,6 +40,7 @@ class DaemonProcess:
             "mqtt": {"host": "127.0.0.1", "port": port, "reconnect_max_s": 2},
             "audio": {"output": "null"},
             "voice": {"packs": str(packs), "default": "en_US-joe-medium", "seed": 7},
+            "cache": {"folder": str(folder / "phrases")},
         }
         for section, keys in (settings or {}).items():
             tables.setdefault(section, {}).update(keys)
