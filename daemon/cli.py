@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from daemon import app
+from daemon import app, bench
 from daemon.config import Config, load, packs_folder
 from daemon.config_text import config_command
 from daemon.errors import DaemonError, PayloadError
@@ -88,6 +88,10 @@ def _parser() -> argparse.ArgumentParser:
     config = commands.add_parser("config", help="show, check or describe the configuration")
     config.add_argument("what", choices=("show", "check", "schema"))
     config.set_defaults(action=lambda options: config_command(options.what, options.config))
+
+    bench_ = commands.add_parser("bench", help="measure how quickly the voice speaks on this device")
+    bench_.add_argument("--json", action="store_true", help="print the figures only")
+    bench_.set_defaults(action=_bench)
 
     try_ = commands.add_parser("try", help="hear it: a private broker, the daemon, one command")
     try_.add_argument("text", nargs="?", default="")
@@ -206,6 +210,16 @@ def _voice_calibrate(options: argparse.Namespace) -> int:
 
 def _voice_remove(options: argparse.Namespace) -> int:
     PackStore(packs_folder(_load(options))).remove(options.name)
+    return 0
+
+
+def _bench(options: argparse.Namespace) -> int:
+    what, results = bench.measure(_load(options))
+    if options.json:
+        figures = {r.name: {"first_ms": r.first_ms, "total_ms": r.total_ms, "audio_s": r.audio_s} for r in results}
+        print(json.dumps({"voice": what, "texts": figures}))
+    else:
+        print(what, *bench.table(results), sep="\n")
     return 0
 
 

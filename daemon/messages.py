@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import math
+import time
 import uuid
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from enum import Enum
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -128,11 +129,17 @@ def _now() -> datetime:
     return datetime.now(timezone.utc)
 
 
+def utc_of(at: float) -> datetime:
+    """Give the UTC time of a moment of `time.monotonic` that is not long past."""
+    return _now() - timedelta(seconds=time.monotonic() - at)
+
+
 class _Event(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     id: str
     time: datetime = Field(default_factory=_now)
+    """When it happened, not when it was told."""
 
     def to_json(self) -> str:
         """Give the payload of the event topic."""

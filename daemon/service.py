@@ -27,7 +27,7 @@ from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
 from engines.vits import VitsVoice
 
-_BUFFER_FRAMES: Final = 4 * RATE
+BUFFER_FRAMES: Final = 4 * RATE
 """Four seconds: the largest window, most of an ordinary sentence. Longer ones would save hardly any margins."""
 
 _JOIN_S: Final = 10.0
@@ -55,11 +55,11 @@ class Service:
         self.inbox: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
         self._pool = HostBufferPool(
             buffers=config.memory.pool_buffers,
-            capacity=_BUFFER_FRAMES,
+            capacity=BUFFER_FRAMES,
             limit_bytes=config.memory.pinned_limit_mb * 2**20,
         )
         self._phonemizer = Phonemizer(config.limits.phonemes_timeout_s)
-        self._shelf = VoiceShelf(PackStore(packs_folder(config)), _preferences(config))
+        self._shelf = VoiceShelf(PackStore(packs_folder(config)), preferences(config))
         self._synthesizer = Synthesizer(self._phonemizer, self._pool)
         self._player = Player(sink, self.inbox.put)
         self._kept = self._make_cache(config) if config.cache.enabled else None
@@ -75,6 +75,7 @@ class Service:
         """
         self._phonemizer.start()
         voice = self._shelf.get()
+        self._synthesizer.warm_up(voice)
         warm_up = Utterance(_WARM_UP_TEXT, self._shelf.delivery(voice), seed=0)
         for chunk in self._synthesizer.chunks(warm_up, voice, Tally()):
             chunk.release()
@@ -121,7 +122,8 @@ class Service:
         )
 
 
-def _preferences(config: Config) -> Preferences:
+def preferences(config: Config) -> Preferences:
+    """Say what the configuration wants of every voice."""
     voice = config.voice
     if config.engine.backend not in {"auto", "ort"} or config.engine.precision not in {"auto", "fp32"}:
         raise StartError("only engine.backend = 'ort' with precision = 'fp32' is built in")

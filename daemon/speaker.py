@@ -25,6 +25,7 @@ from daemon.messages import (
     SynthesisEnded,
     Synthesized,
     milliseconds,
+    utc_of,
 )
 from daemon.queue import SpeakQueue, Waiting
 from device.errors import DeviceError, SinkError
@@ -125,7 +126,7 @@ class Speaker:
         if self._current is None or self._current.command.id != message.id:
             return
         ttfa_ms = milliseconds(message.at - self._current.received_at)
-        self._started = Started(id=message.id, ttfa_ms=ttfa_ms, output=self._output)
+        self._started = Started(id=message.id, time=utc_of(message.at), ttfa_ms=ttfa_ms, output=self._output)
         self._publish(self._started)
         self._publish_synthesized()
 
@@ -160,7 +161,8 @@ class Speaker:
             return
         if message.error is None:
             total_ms = milliseconds(message.at - current.received_at)
-            self._publish(Finished(id=message.id, audio_s=round(message.audio_s, 3), total_ms=total_ms))
+            audio_s = round(message.audio_s, 3)
+            self._publish(Finished(id=message.id, time=utc_of(message.at), audio_s=audio_s, total_ms=total_ms))
         else:
             self._fail(current, message.error)
         self._clear()

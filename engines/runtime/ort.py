@@ -42,6 +42,9 @@ class OrtEngine:
         # A session's threads go on spinning when its run is over, on the cores that the next session needs: without
         # this a vocoder window right after the acoustic part took twice as long (2 cores).
         options.add_session_config_entry("session.force_spinning_stop", "1")
+        # Every length of text and window is a shape of its own; a memory plan kept for each is 70 MB after some
+        # hundred of them and gains no time.
+        options.enable_mem_pattern = False
         options.log_severity_level = 3  # its warnings are about what the exporter left behind; errors raise anyway
         source = str(model) if isinstance(model, Path) else model
         try:

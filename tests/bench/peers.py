@@ -211,14 +211,10 @@ def measure(speakers: dict[str, Speak], runs: int) -> dict[str, dict[str, dict[s
     return found
 
 
-def ratios(found: dict[str, dict[str, dict[str, float]]], key: str, unit: str = "") -> dict[str, float]:
-    """Give speakd over the best peer, per text; divided by `unit` first, as the noise makes lengths differ."""
-
-    def figure(timing: dict[str, float]) -> float:
-        return timing[key] / (timing[unit] if unit else 1)
-
+def ratios(found: dict[str, dict[str, dict[str, float]]], key: str) -> dict[str, float]:
+    """Give speakd over the best peer, per text."""
     return {
-        name: round(figure(by["speakd"]) / min(figure(t) for peer, t in by.items() if peer != "speakd"), 3)
+        name: round(by["speakd"][key] / min(timing[key] for peer, timing in by.items() if peer != "speakd"), 3)
         for name, by in found.items()
     }
 
@@ -233,7 +229,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         made = {peer: attempt(peer, source, Path(folder), options.threads) for peer in PEERS}
         found = measure({peer: speak for peer, speak in made.items() if speak}, options.runs)
-    first, total = ratios(found, "first_ms"), ratios(found, "total_ms", "audio_s")
+    first, total = ratios(found, "first_ms"), ratios(found, "total_ms")
     if options.json:
         print(json.dumps({"texts": found, "ratio_first": first, "ratio_total": total}))
         return

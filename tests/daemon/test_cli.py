@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -180,6 +181,13 @@ class TestVoice:
         assert main([*empty, "voice", "add", str(tmp_path / "no.onnx")]) == 1
         assert capsys.readouterr().err == f"speakd: {tmp_path / 'no.onnx'} does not exist\n"
 
+    def test_calibrate_tells_what_it_measured(self, config: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        assert main([*config, "voice", "calibrate"]) == 0
+        assert re.fullmatch(
+            r"en_US-joe-medium: context of \d+ and \d+ frames, .* a window takes [\d.]+ ms and [\d.]+ ms per frame\n",
+            capsys.readouterr().out,
+        )
+
 
 class TestConfig:
     def test_what_is_shown_loads_to_the_same(
@@ -235,3 +243,19 @@ class TestCommandLine:
             process.stdout.close()
             assert process.stderr.read() == b""
             assert process.wait(20) == 1
+
+
+class TestBench:
+    def test_it_shows_a_table_and_bars(self, config: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        assert main([*config, "bench"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0].startswith("en_US-joe-medium, onnxruntime-cpu fp32")
+        assert [line.split()[0] for line in lines[2:6]] == ["word", "short", "sentence", "paragraph"]
+        assert [line.split()[0] for line in lines[7:]] == ["word", "short", "sentence", "paragraph"]
+        assert all("█" in line for line in lines[7:])
+
+    def test_it_gives_figures(self, config: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        assert main([*config, "bench", "--json"]) == 0
+        texts = json.loads(capsys.readouterr().out)["texts"]
+        assert texts["word"]["audio_s"] < texts["sentence"]["audio_s"] < texts["paragraph"]["audio_s"]
+        assert all(0 < timing["first_ms"] <= timing["total_ms"] for timing in texts.values())

