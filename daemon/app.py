@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import logging
+import queue
 import signal
+import threading
 import time
 from types import FrameType
 
@@ -12,12 +15,13 @@ from daemon.config import CacheConfig, Config
 from daemon.errors import DaemonError
 from daemon.link import Link
 from daemon.messages import (
-    AudioState,
     Connected,
     Disconnected,
     Event,
     Failed,
     Finished,
+    Inbox,
+    PayloadRefused,
     ProtocolRefused,
     RealtimeAnswer,
     Rejected,
@@ -25,6 +29,7 @@ from daemon.messages import (
     SpeakReceived,
     Status,
     Stop,
+    Subscribed,
     ThreadDied,
 )
 from daemon.service import Service, make_sink
@@ -51,6 +56,10 @@ def run(config: Config) -> int:
 
     service = Service(config, sink, publish)
     _stop_on_signals(service)
+    # paho's own thread has no one to tell of an exception but this.
+    threading.excepthook = lambda died: service.inbox.put(
+        ThreadDied(died.thread.name if died.thread else "unknown", died.exc_value or RuntimeError(str(died.exc_type)))
+    )
     try:
         voice = service.start()
         link = Link(config, Status(state="offline", version=version()), service.inbox.put)
@@ -59,12 +68,23 @@ def run(config: Config) -> int:
         service.inbox.put(RealtimeAnswer("garbage", realtime.freeze_garbage()))
         _LOG.info("voice %s on %s, sound to %s", voice.info.name, voice.backend, sink.description)
         exit_status = _serve(service, link, voice, sink)
-        service.speaker.handle(Stop())
     finally:
+        service.speaker.handle(Stop())
+        _refuse_rest(service)
         service.stop()
+        _refuse_rest(service)
         if link is not None:
             link.stop(Status(state="stopped", version=version()))
     return exit_status
+
+
+def _refuse_rest(service: Service) -> None:
+    """Answer the commands that came while we were about to end."""
+    with contextlib.suppress(queue.Empty):
+        while True:
+            message = service.inbox.get_nowait()
+            if isinstance(message, SpeakReceived | PayloadRefused):
+                service.speaker.handle(message)
 
 
 def _serve(service: Service, link: Link, voice: VitsVoice, sink: Sink) -> int:
@@ -81,16 +101,18 @@ def _serve(service: Service, link: Link, voice: VitsVoice, sink: Sink) -> int:
             case Connected(protocol):
                 _LOG.info("connected, %s", protocol)
                 link.subscribe()
-                link.publish_status(_status(service, voice, sink))
-            case Disconnected():
-                link.stop_listening()
-            case AudioState() | RealtimeAnswer() as message:
-                before = _status(service, voice, sink)
-                service.speaker.handle(message)
-                if (after := _status(service, voice, sink)) != before:
-                    link.publish_status(after)
             case message:
-                service.speaker.handle(message)
+                _take(message, service, link, voice, sink)
+
+
+def _take(message: Inbox, service: Service, link: Link, voice: VitsVoice, sink: Sink) -> None:
+    """Let the speaker handle a message, and publish the status where it has changed."""
+    before = service.speaker.condition
+    service.speaker.handle(message)
+    if isinstance(message, Subscribed | Disconnected):
+        link.listens(now=isinstance(message, Subscribed))
+    if isinstance(message, Subscribed) or service.speaker.condition != before:
+        link.publish_status(_status(service, voice, sink))
 
 
 def _status(service: Service, voice: VitsVoice, sink: Sink) -> Status:
@@ -101,8 +123,9 @@ def _status(service: Service, voice: VitsVoice, sink: Sink) -> Status:
         backend=voice.backend,
         precision=voice.precision,
         output=sink.description,
-        audio=service.speaker.audio_problem or "ok",
-        realtime=service.speaker.realtime,
+        audio=service.speaker.condition.audio_problem or "ok",
+        commands=service.speaker.condition.commands_problem or "ok",
+        realtime=service.speaker.condition.realtime,
     )
 
 

@@ -7,7 +7,10 @@ that texts which never come again never touch the disk.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
+import importlib.metadata
 import json
 import logging
 import os
@@ -41,6 +44,9 @@ _SUFFIX: Final = ".pcm"
 _SEEN: Final = 1000
 """Phrases of which it is remembered that they were said once."""
 
+LONGEST_CHARS: Final = 1000
+"""Longer texts are not even looked up: they last for more than `LONGEST_S`."""
+
 LONGEST_S: Final = 20
 """Longer utterances are no phrases: they would push out a hundred that are."""
 
@@ -50,6 +56,8 @@ def key_of(utterance: Utterance, voice: VitsVoice) -> str:
     delivery = utterance.delivery
     parts = (
         sorted(voice.info.files.items()),
+        sorted(voice.info.sources.items()),
+        _espeak_version(),
         voice.info.language,
         clean_text(utterance.text),
         delivery.speaker,
@@ -62,6 +70,12 @@ def key_of(utterance: Utterance, voice: VitsVoice) -> str:
         voice.precision,
     )
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@functools.cache
+def _espeak_version() -> str:
+    """Give the version of the package that espeak-ng comes in: another one may pronounce otherwise."""
+    return importlib.metadata.version("piper-tts")
 
 
 class PhraseCache:
@@ -122,10 +136,10 @@ class PhraseCache:
     def put(self, key: str, samples: Samples) -> None:
         """Keep a phrase, whole or not at all; others that were not said for long make room."""
         content = _pack(samples)
+        temporary = self._folder / f".{key}.{os.getpid()}"
         try:
             if len(content) > self._limit or shutil.disk_usage(self._folder).free - len(content) < self._keep_free:
                 return
-            temporary = self._folder / f".{key}.{os.getpid()}"
             with temporary.open("wb") as file:
                 file.write(content)
                 file.flush()
@@ -133,17 +147,19 @@ class PhraseCache:
             temporary.replace(self._folder / (key + _SUFFIX))
         except OSError as error:
             _LOG.warning("a phrase cannot be kept: %s", error)
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
             return
         with self._lock:
             self._sizes[key] = len(content)
         self._make_room()
 
     def _load(self) -> None:
-        """Take stock of what is there, oldest first, and clear what an interrupted write left."""
+        """Take stock of what is there, first written first, and clear what an interrupted write left."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            files = sorted((path for path in self._folder.iterdir()), key=lambda path: path.stat().st_mtime)
-            for path in files:
+            files = [path for path in self._folder.iterdir() if path.is_file()]
+            for path in sorted(files, key=lambda path: path.stat().st_mtime):
                 if path.name.startswith("."):
                     path.unlink()
                 elif path.suffix == _SUFFIX:

@@ -15,6 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 _TOPIC_CHARACTER: Final = r"[^/+#\s\x00-\x1f\x7f-\x9f]"
 """What one level of an MQTT topic may hold. MQTT allows spaces, but people then quote topics wrongly in shells."""
 
+_HOST_LABEL: Final = r"[^.\s\x00-\x1f\x7f-\x9f]{1,63}"
+"""What resolvers take; Python's raises what no connection attempt would expect for all else."""
+
 _TEXT: Final = "printable text of up to 4096 characters"
 _Text = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$", max_length=4096)]
 """Names and paths for other libraries, which cut them off, or raise, at a NUL."""
@@ -48,8 +51,9 @@ class MqttConfig(Section):
 
     host: str = Field(
         default="localhost",
-        description="Host name or address of the broker; text of 1 to 253 characters without white space",
-        pattern=r"^[^\s\x00-\x1f\x7f-\x9f]+$",
+        description="Host name or address of the broker; text of 1 to 253 characters without white space, "
+        "at most 63 of them between two dots",
+        pattern=rf"^{_HOST_LABEL}(\.{_HOST_LABEL})*\.?$",
         max_length=253,
     )
     port: int = Field(default=1883, ge=1, le=65535, description="TCP port of the broker; port number")
@@ -176,7 +180,7 @@ class MemoryConfig(Section):
 
 
 class EncoderConfig(Section):
-    """Compressed speech for whoever listens remotely."""
+    """Compressed speech: what `speakd say --output FILE.opus` writes."""
 
     codec: Literal["opus"] = Field(default="opus", description="How it is compressed")
     bitrate: int = Field(

@@ -24,7 +24,7 @@ class PayloadError(DaemonError):
 
     def __init__(self, code: str, reason: str, command_id: str | None = None) -> None:
         self.code = code
-        """One of encoding, json, field, too_long, too_large, retained, queue_full."""
+        """One of encoding, json, field, too_long, too_large, retained, queue_full, stopped."""
         self.reason = reason
         self.command_id = command_id
         super().__init__(reason)

@@ -15,16 +15,22 @@ from daemon.messages import (
     Inbox,
     PayloadRefused,
     ProtocolRefused,
+    Rejected,
     Speak,
     SpeakReceived,
     Status,
+    Subscribed,
     ThreadDied,
     parse_speak,
 )
 from daemon.mqtt import Connection, Handlers, Received, Will
 
 _GOODBYE_S: Final = 3.0
-"""For the broker to acknowledge the last words; systemd gives a service 90 s in all."""
+"""For the broker to acknowledge the last words."""
+
+_OUTBOX: Final = 1000
+_EVENTS_PER_COMMAND: Final = 2
+"""Of each command that may wait, `accepted` and its end must find room while the broker is away."""
 
 
 class Topics:
@@ -48,40 +54,46 @@ class Link:
         self._listens = False
         handlers = Handlers(
             connected=lambda protocol: post(Connected(protocol)),
+            subscribed=lambda problem: post(Subscribed(problem)),
             disconnected=lambda: post(Disconnected()),
             protocol_refused=lambda: post(ProtocolRefused()),
             received=self._receive,
             died=lambda error: post(ThreadDied("mqtt", error)),
         )
         client_id = f"{config.mqtt.topic_prefix}-{config.device.name}".replace("/", "-")
-        self._connection = Connection(config.mqtt, client_id, handlers, Will(self._topics.status, will.to_json()))
+        self._connection = Connection(
+            config.mqtt,
+            client_id,
+            handlers,
+            will=Will(self._topics.status, will.to_json()),
+            outbox=_OUTBOX + _EVENTS_PER_COMMAND * config.limits.max_queue,
+        )
 
     def start(self) -> None:
         """Connect in the background."""
         self._connection.start()
 
     def subscribe(self) -> None:
-        """Ask for commands; needed after each `Connected`."""
+        """Ask for commands; needed after each `Connected`. `Subscribed` is the answer."""
         self._connection.subscribe(self._topics.speak)
-        self._listens = True
 
-    def stop_listening(self) -> None:
-        """Take note of a `Disconnected`."""
-        self._listens = False
+    def listens(self, *, now: bool) -> None:
+        """Take note of a `Subscribed` or a `Disconnected`."""
+        self._listens = now
 
     def try_other_protocol(self) -> None:
         """See `Connection.try_other_protocol`."""
         self._connection.try_other_protocol()
 
     def publish_event(self, event: Event) -> None:
-        """Send an event."""
-        self._connection.publish(self._topics.event, event.to_json())
+        """Send an event. A refusal gives way where many messages wait: whoever floods us shall cost nobody an end."""
+        self._connection.publish(self._topics.event, event.to_json(), dispensable=isinstance(event, Rejected))
 
     def publish_status(self, status: Status) -> None:
         """Send the retained status; not while nobody listens here.
 
         It would be sent when the connection is back, before the subscription: whoever then takes us for online sends
-        a command that is lost. After each `subscribe` there is a status to publish anyway.
+        a command that is lost. After each `Subscribed` there is a status to publish anyway.
         """
         if self._listens:
             self._connection.publish(self._topics.status, status.to_json(), retain=True)

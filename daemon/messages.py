@@ -9,6 +9,7 @@ import json
 import math
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from enum import Enum
@@ -232,7 +233,9 @@ class Status(BaseModel):
     output: str | None = None
     audio: str | None = None
     """'ok', or why the output takes no sound."""
-    realtime: dict[str, str] | None = None
+    commands: str | None = None
+    """'ok', or why the broker lets none through to us."""
+    realtime: Mapping[str, str] | None = None
     """What was asked of the system so that sound comes in time, and its answer: 'done', or why not."""
 
     def to_json(self) -> str:
@@ -265,7 +268,7 @@ class PlaybackStarted:
 
 @dataclass(frozen=True, slots=True)
 class SynthesisEnded:
-    """The engine thread is done with an utterance, whether or not it succeeded."""
+    """The engine thread has handed on all samples of an utterance."""
 
     id: str
     audio_s: float
@@ -319,6 +322,14 @@ class Connected:
 
 
 @dataclass(frozen=True, slots=True)
+class Subscribed:
+    """The broker has answered our subscription to commands."""
+
+    problem: str = ""
+    """Why it refuses it; empty where it does not."""
+
+
+@dataclass(frozen=True, slots=True)
 class Disconnected:
     """The connection to the broker is gone; it is being made anew."""
 
@@ -353,6 +364,7 @@ Inbox: TypeAlias = (
     | RealtimeAnswer
     | Connected
     | Disconnected
+    | Subscribed
     | ProtocolRefused
     | ThreadDied
     | Stop

@@ -9,6 +9,7 @@ import contextlib
 import logging
 import socket
 import ssl
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from typing import Final
 
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
@@ -25,8 +28,14 @@ from daemon.errors import BrokerConfigError
 
 _LOG = logging.getLogger(__name__)
 
-OUTBOX: Final = 1000
-"""Messages kept for a broker that is away: the events of some 250 commands, under 1 MB."""
+_OUTBOX: Final = 1000
+"""Messages kept for a broker that is away, at least: the events of some 250 commands, under 1 MB."""
+
+_LARGEST_PACKETS: Final = 4
+"""Times the largest payload that is looked at: so much more is taken to be answered with a refusal, not beyond."""
+
+_WITH_WILL: Final = 4
+"""MQTT 5, 3.14.2.1: 'Disconnect with Will Message'."""
 
 _UNSUPPORTED_VERSION: Final = 132
 """MQTT 5, 3.2.2.2: 'Unsupported Protocol Version'. paho gives the refusal of 3.1.1 the same number."""
@@ -37,6 +46,9 @@ amqtt 0.12, which speaks 3.1.1 only, never answers one of MQTT 5 that has a will
 
 _MOST_DOUBLINGS: Final = 12
 """Of a wait between attempts: from 1 s beyond the hour that `reconnect_max_s` can be."""
+
+_NEVER_S: Final = 3600
+"""Before the next attempt to connect, where the process is about to end."""
 
 _FAILURE: Final = 128
 """MQTT reason codes from here on are failures."""
@@ -58,6 +70,8 @@ class Handlers:
 
     connected: Callable[[str], None]
     """The broker took us, for the first time or again; told the MQTT version. Subscriptions must be renewed."""
+    subscribed: Callable[[str], None]
+    """The broker has answered a subscription; told why it refuses it, or nothing."""
     disconnected: Callable[[], None]
     protocol_refused: Callable[[], None]
     """The broker seems not to speak the version that was tried: `Connection.try_other_protocol`."""
@@ -77,8 +91,19 @@ class Will:
 class Connection:
     """One client of one broker. Its methods are for one thread, which is not paho's."""
 
-    def __init__(self, config: MqttConfig, client_id: str, handlers: Handlers, will: Will | None = None) -> None:
+    def __init__(
+        self,
+        config: MqttConfig,
+        client_id: str,
+        handlers: Handlers,
+        *,
+        will: Will | None = None,
+        outbox: int = _OUTBOX,
+    ) -> None:
         """Prepare everything, connect to nothing. BrokerConfigError where a named file is of no use."""
+        self._outbox = outbox
+        self._unacknowledged = 0  # a count to judge by: two threads change it, and it may be off by some
+        self._complaint = ""
         self._config = config
         self._client_id = client_id
         self._handlers = handlers
@@ -94,7 +119,13 @@ class Connection:
 
     def start(self) -> None:
         """Connect in the background, for as long as it takes."""
-        self._client.connect_async(self._config.host, self._config.port, self._config.keepalive_s)
+        properties = None
+        if self._protocol == paho.MQTTv5:
+            properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+            properties.MaximumPacketSize = _LARGEST_PACKETS * self._config.max_payload_bytes
+        self._client.connect_async(
+            self._config.host, self._config.port, self._config.keepalive_s, properties=properties
+        )
         self._client.loop_start()
 
     def subscribe(self, topic: str) -> None:
@@ -104,11 +135,18 @@ class Connection:
         else:
             self._client.subscribe(topic, qos=1)
 
-    def publish(self, topic: str, payload: str, *, retain: bool = False) -> None:
-        """Send with QoS 1, now or when the broker is back. Once `OUTBOX` messages wait, new ones are dropped."""
-        info = self._client.publish(topic, payload, qos=1, retain=retain)
-        if info.rc == MQTTErrorCode.MQTT_ERR_QUEUE_SIZE:
-            _LOG.warning("the broker is away and %d messages wait: one for %s was dropped", OUTBOX, topic)
+    def publish(self, topic: str, payload: str, *, retain: bool = False, dispensable: bool = False) -> None:
+        """Send with QoS 1, now or when the broker is back.
+
+        Once `outbox` messages wait, new ones are dropped; `dispensable` ones once half as many do.
+        """
+        if not dispensable or self._unacknowledged < self._outbox // 2:
+            self._unacknowledged += 1
+            info = self._client.publish(topic, payload, qos=1, retain=retain)
+            if info.rc != MQTTErrorCode.MQTT_ERR_QUEUE_SIZE:
+                return
+            self._unacknowledged -= 1
+        _LOG.warning("%d messages wait for the broker: one for %s was dropped", self._unacknowledged, topic)
 
     def try_other_protocol(self) -> None:
         """Start again with the other version: 5, then 3.1.1, then 5 again."""
@@ -119,21 +157,40 @@ class Connection:
         self.start()
 
     def stop(self, last: Will | None, timeout_s: float) -> None:
-        """Publish a last retained message, wait until it is acknowledged, say goodbye and end paho's thread."""
+        """Publish a last retained message, wait until it is acknowledged, say goodbye and end paho's thread.
+
+        Where the broker does not take the message in time it is left to speak the will.
+        """
         if self._client.is_connected():
-            if last is not None:
-                info = self._client.publish(last.topic, last.payload, qos=1, retain=True)
-                try:
-                    info.wait_for_publish(timeout_s)
-                except (RuntimeError, ValueError) as error:
-                    _LOG.warning("the broker did not take the last message: %s", error)
-            self._client.disconnect()
+            if last is None or self._is_taken(last, timeout_s):
+                self._client.disconnect()
+            elif self._protocol == paho.MQTTv5:
+                _LOG.warning("the broker did not take the last message")
+                self._client.disconnect(ReasonCode(PacketTypes.DISCONNECT, identifier=_WITH_WILL))
+            else:
+                _LOG.warning("the broker did not take the last message")
+                self._hang_up(self._client)
         self._client.loop_stop()
+
+    def _is_taken(self, last: Will, timeout_s: float) -> bool:
+        info = self._client.publish(last.topic, last.payload, qos=1, retain=True)
+        try:
+            info.wait_for_publish(timeout_s)
+        except (RuntimeError, ValueError):  # there was no room for it any more, or no connection
+            return False
+        return info.is_published()
+
+    def _hang_up(self, client: paho.Client) -> None:
+        connected = client.socket()
+        client.reconnect_delay_set(_NEVER_S, _NEVER_S)
+        if isinstance(connected, socket.socket):
+            with contextlib.suppress(OSError):
+                connected.shutdown(socket.SHUT_RDWR)
 
     def _make_client(self) -> paho.Client:
         config = self._config
         client = paho.Client(CallbackAPIVersion.VERSION2, client_id=self._client_id, protocol=self._protocol)
-        client.max_queued_messages_set(OUTBOX)
+        client.max_queued_messages_set(self._outbox)
         first_wait_s = config.reconnect_min_s << min(self._refusals // 2, _MOST_DOUBLINGS)
         client.reconnect_delay_set(min(first_wait_s, config.reconnect_max_s), config.reconnect_max_s)
         if self._will is not None:
@@ -148,6 +205,7 @@ class Connection:
         client.on_socket_open = self._guarded(self._on_socket_open)
         client.on_socket_close = self._guarded(self._on_socket_close)
         client.on_connect = self._guarded(self._on_connect)
+        client.on_connect_fail = self._guarded(self._on_connect_fail)
         client.on_disconnect = self._guarded(self._on_disconnect)
         client.on_message = self._guarded(self._on_message)
         client.on_subscribe = self._guarded(self._on_subscribe)
@@ -195,9 +253,17 @@ class Connection:
             _LOG.warning("the broker refuses the connection: %s", reason)
         else:
             self._was_connected = True
+            self._complaint = ""
             self._refusals = 0
             client.reconnect_delay_set(self._config.reconnect_min_s, self._config.reconnect_max_s)
             self._handlers.connected(_version_name(self._protocol))
+
+    def _on_connect_fail(self, *_: object) -> None:
+        """Tell why there is no connection: once, and again when it is for another reason."""
+        complaint = str(sys.exc_info()[1])  # paho calls this while it handles the exception
+        if complaint != self._complaint:
+            self._complaint = complaint
+            _LOG.warning("the broker %s:%d cannot be reached: %s", self._config.host, self._config.port, complaint)
 
     def _refuse_protocol(self) -> None:
         """Have the other version tried at once the first time; after that each one twice, with paho's wait between.
@@ -220,11 +286,14 @@ class Connection:
     def _on_subscribe(
         self, _client: paho.Client, _userdata: object, _mid: int, reasons: list[ReasonCode], _properties: object
     ) -> None:
-        for reason in reasons:
-            if reason.value >= _FAILURE:
-                _LOG.error("the broker refuses a subscription, so nothing will be heard from it: %s", reason)
+        refused = [str(reason) for reason in reasons if reason.value >= _FAILURE]
+        self._handlers.subscribed(", ".join(refused))
 
     def _on_publish(self, client: paho.Client, *_: object) -> None:
+        self._unacknowledged = max(0, self._unacknowledged - 1)
+        self._acknowledge_now(client)
+
+    def _acknowledge_now(self, client: paho.Client) -> None:
         """Acknowledge the broker's acknowledgement at once.
 
         Linux would wait for up to 40 ms, and a broker without TCP_NODELAY (mosquitto's default) holds the next command

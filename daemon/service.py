@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import queue
+import time
 from collections.abc import Callable
 from typing import Final
 
 from daemon.cache import Keeper, PhraseCache
 from daemon.config import Config, packs_folder, phrases_folder
-from daemon.errors import StartError
 from daemon.messages import Event, Inbox
 from daemon.player import Job, Player
 from daemon.queue import Waiting
@@ -30,8 +30,8 @@ from engines.vits import VitsVoice
 BUFFER_FRAMES: Final = 4 * RATE
 """Four seconds: the largest window, most of an ordinary sentence. Longer ones would save hardly any margins."""
 
-_JOIN_S: Final = 10.0
-"""For a thread to end: the engine finishes its window, some 0.2 s here, on a slow board perhaps two."""
+_STOP_S: Final = 15.0
+"""For all threads to end: the engine finishes its window, some 0.2 s here, on a slow board perhaps two."""
 
 _WARM_UP_TEXT: Final = "1 2 3 4 5 6"
 """Some 2.5 s in any language: the window sizes that follow one another in the first seconds of speech."""
@@ -102,9 +102,10 @@ class Service:
         if self._kept is not None:
             self._kept.keeper.stop()
             threads.append(self._kept.keeper)
+        deadline = time.monotonic() + _STOP_S
         for thread in threads:
             if thread.is_alive():
-                thread.join(_JOIN_S)
+                thread.join(max(0.0, deadline - time.monotonic()))
         if not self._engine.is_alive():
             self._shelf.close()
 
@@ -125,8 +126,6 @@ class Service:
 def preferences(config: Config) -> Preferences:
     """Say what the configuration wants of every voice."""
     voice = config.voice
-    if config.engine.backend not in {"auto", "ort"} or config.engine.precision not in {"auto", "fp32"}:
-        raise StartError("only engine.backend = 'ort' with precision = 'fp32' is built in")
     return Preferences(
         voice=voice.default,
         speaker=voice.speaker,
@@ -134,5 +133,7 @@ def preferences(config: Config) -> Preferences:
         noise_scale=voice.noise_scale,
         noise_w=voice.noise_w,
         seed=voice.seed,
+        backend=config.engine.backend,
+        precision=config.engine.precision,
         threads=config.engine.threads,
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from daemon.errors import DaemonError, PayloadError, StoppedError
@@ -22,6 +23,7 @@ from daemon.messages import (
     SpeakReceived,
     Started,
     Stop,
+    Subscribed,
     SynthesisEnded,
     Synthesized,
     milliseconds,
@@ -58,6 +60,18 @@ _CODES: Final[tuple[tuple[type[Exception], str], ...]] = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """How things are, whatever is being said."""
+
+    audio_problem: str = ""
+    """Why the output takes no sound; empty while it does."""
+    commands_problem: str = ""
+    """Why no command comes; empty while they may."""
+    realtime: Mapping[str, str] = field(default_factory=dict)
+    """What was asked of the system, and its answers."""
+
+
 class Speaker:
     """Takes one message after another; every accepted command ends in exactly one `Finished` or `Failed`."""
 
@@ -72,10 +86,9 @@ class Speaker:
         self._current: Waiting | None = None
         self._started: Started | None = None
         self._synthesis: SynthesisEnded | None = None
-        self.realtime: dict[str, str] = {}
-        """What was asked of the system, and its answers."""
-        self.audio_problem: str = ""
-        """Why the output takes no sound; empty while it does."""
+        self._stopped = False
+        self.condition = Condition()
+        """For the status; replaced as a whole with every change."""
 
     def handle(self, message: Inbox) -> None:
         """Make one transition. Messages that concern nobody here are passed over."""
@@ -91,9 +104,14 @@ class Speaker:
             case PlaybackEnded():
                 self._end(message)
             case AudioState():
-                self.audio_problem = message.problem
+                self.condition = replace(self.condition, audio_problem=message.problem)
+            case Subscribed():
+                if message.problem:
+                    _LOG.error("the broker refuses the subscription, so no command will come: %s", message.problem)
+                self.condition = replace(self.condition, commands_problem=message.problem)
             case RealtimeAnswer():
-                self.realtime = {**self.realtime, message.what: message.answer}
+                answers = {**self.condition.realtime, message.what: message.answer}
+                self.condition = replace(self.condition, realtime=answers)
             case Stop():
                 self._stop()
 
@@ -102,6 +120,9 @@ class Speaker:
         known = self._ahead_of(command.id)
         if known is not None:  # the sender or the broker sent it again: it is answered again, and spoken once
             self._publish(Accepted(id=command.id, ahead=known))
+            return
+        if self._stopped:
+            self._reject(PayloadError("stopped", "the daemon is about to end", command.id))
             return
         try:
             ahead = self._queue.put(command, message.at)
@@ -174,6 +195,7 @@ class Speaker:
         self._publish(Failed(id=waiting.command.id, code=code, reason=str(error)))
 
     def _stop(self) -> None:
+        self._stopped = True
         if self._current is not None:
             self._fail(self._current, StoppedError())
             self._clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,17 +10,19 @@ from typing import Final
 
 import numpy as np
 
-from daemon.cache import LONGEST_S, Keeper, PhraseCache, key_of, pieces
+from daemon.cache import LONGEST_CHARS, LONGEST_S, Keeper, PhraseCache, key_of, pieces
 from daemon.messages import Inbox, SynthesisEnded
 from daemon.player import Job, Player
 from daemon.worker import Worker
 from device.errors import PoolClosedError
 from device.format import RATE, Samples, seconds
 from device.memory import AudioChunk
-from engines.errors import SpeechError
+from engines.errors import SpeechError, excerpt
 from engines.shelf import VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.vits import VitsVoice
+
+_LOG = logging.getLogger(__name__)
 
 _IDLE_POLL_S: Final = 0.5
 """Without commands for this long, the next pinned phrase is prepared."""
@@ -128,7 +131,7 @@ class SynthesisThread(Worker):
         return None
 
     def _find(self, utterance: Utterance, voice: VitsVoice) -> _Phrase:
-        if self._kept is None:
+        if self._kept is None or len(utterance.text) > LONGEST_CHARS:
             return _Phrase("", None, keep=False)
         key = key_of(utterance, voice)
         samples = self._kept.cache.get(key)
@@ -151,10 +154,17 @@ class SynthesisThread(Worker):
                 self._kept.keeper.keep(phrase.key, whole)
 
     def _prepare(self) -> None:
-        """Speak one pinned phrase into the cache; a command that comes meanwhile goes first."""
+        """Speak one pinned phrase into the cache; one that cannot be spoken is told of and left out."""
+        text = self._unprepared.pop(0)
+        try:
+            self._keep(text)
+        except (SpeechError, PoolClosedError) as error:
+            _LOG.warning("the phrase %r of cache.phrases cannot be prepared: %s", excerpt(text), error)
+
+    def _keep(self, text: str) -> None:
+        """Speak a phrase to nobody and have it kept; a command that comes meanwhile goes first."""
         if self._kept is None:
             return
-        text = self._unprepared.pop(0)
         voice = self._shelf.get()
         utterance = Utterance(text, self._shelf.delivery(voice), self._shelf.seed)
         self._kept.cache.pin(key_of(utterance, voice))

@@ -80,9 +80,9 @@ class AlsaSink:
                 periodsize=PERIOD,
                 periods=PERIODS,
             )
+            info = pcm.info()
         except alsaaudio.ALSAAudioError as error:
             raise SinkError(self._name, f"cannot be opened: {error}", NO_CARD_ADVICE) from error
-        info = pcm.info()
         self._refuse_other_formats(pcm, info)
         self._silence = np.zeros(int(info["period_size"]), np.float32)
         self._buffer = int(info["buffer_size"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import resource
 from typing import Final
 
 AUDIO_PRIORITY: Final = 10
@@ -46,6 +47,10 @@ def raise_priority() -> str:
 
 def lock_memory() -> str:
     """Keep this process's memory from being swapped out; gives 'done' or why not."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    if limit != resource.RLIM_INFINITY and os.geteuid() != 0:
+        # It would be granted now, and a thread or a voice that needs memory later would be refused it.
+        return f"refused: locked memory is limited to {limit // 1024} KiB (LimitMEMLOCK=infinity would allow it)"
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mlockall(_MCL_CURRENT | _MCL_FUTURE | _MCL_ONFAULT) != 0:
         return f"refused: {os.strerror(ctypes.get_errno())} (LimitMEMLOCK=infinity would allow it)"

@@ -12,7 +12,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -52,6 +52,11 @@ _TIMED_FRAMES: Final = (24, 96)
 
 _TIMED_RUNS: Final = 7
 """The quickest of these counts: other processes only ever make a run slower."""
+
+
+_QUICKEST_S: Final = 1e-6
+_SLOWEST_S: Final = 10.0
+"""What a stored speed may say of a frame or a window; all else is a damaged file."""
 
 
 def probe_ids(voice: VitsVoice) -> list[int]:
@@ -158,7 +163,7 @@ def measure_speed(voice: VitsVoice) -> Speed:
             render(voice, latents, window)
             times.append(time.perf_counter() - begun)
         seconds.append(min(times))
-    frame_s = max((seconds[1] - seconds[0]) / (_TIMED_FRAMES[1] - _TIMED_FRAMES[0]), 1e-6)
+    frame_s = max((seconds[1] - seconds[0]) / (_TIMED_FRAMES[1] - _TIMED_FRAMES[0]), _QUICKEST_S)
     return Speed(max(0.0, seconds[0] - frame_s * _TIMED_FRAMES[0]), frame_s)
 
 
@@ -197,9 +202,10 @@ def known_speed(pack: Pack, device: str) -> Speed | None:
         if stored["device"] != device:
             return None
         speed = Speed(float(stored["overhead_s"]), float(stored["frame_s"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    return speed if speed.frame_s > 0 and speed.overhead_s >= 0 else None
+    plausible = 0 <= speed.overhead_s <= _SLOWEST_S and _QUICKEST_S <= speed.frame_s <= _SLOWEST_S
+    return speed if plausible else None
 
 
 def keep_speed(pack: Pack, device: str, speed: Speed) -> None:
@@ -210,4 +216,6 @@ def keep_speed(pack: Pack, device: str, speed: Speed) -> None:
         temporary.write_text(json.dumps(content, indent=1))
         temporary.replace(pack.folder / SPEED_FILE)
     except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
         _LOG.warning("the measured speed of voice %s cannot be kept: %s", pack.info.name, error.strerror)

@@ -7,19 +7,22 @@ and one broken pack never hides another.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
 import shutil
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from engines.errors import SpeakerError, VoiceError
 from engines.windows import Margins
+
+_LOG = logging.getLogger(__name__)
 
 FORMAT: Final = 1
 """Counts up with every change that an older speakd could not read."""
@@ -28,7 +31,16 @@ INFO_FILE: Final = "pack.json"
 ACOUSTIC_FILE: Final = "acoustic.onnx"
 VOCODER_FILE: Final = "vocoder.onnx"
 
+_LARGEST_MARGIN: Final = 1000
+"""Latent frames, ten seconds: more would only be a mistake in the file."""
+
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
+
+
+LengthScale = Annotated[float, Field(ge=0.05, le=20, allow_inf_nan=False)]
+"""Speech 20 times as long or short is nobody's wish; what lies beyond takes memory without bound."""
+
+NoiseScale = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]
 
 
 class PackInfo(BaseModel):
@@ -58,13 +70,27 @@ class PackInfo(BaseModel):
     speaker_count: Annotated[int, Field(gt=0)]
     speaker_names: dict[str, int]
     default_speaker: int
-    noise_scale: float
-    length_scale: float
-    noise_w: float
+    noise_scale: NoiseScale
+    length_scale: LengthScale
+    noise_w: NoiseScale
     sources: dict[str, str]
     """File name -> SHA-256 of what the pack was made from."""
     files: dict[str, str]
     """File name -> SHA-256 of the pack's own graphs."""
+
+    @field_validator("phoneme_ids")
+    @classmethod
+    def _has_marks(cls, value: dict[str, list[int]]) -> dict[str, list[int]]:
+        if absent := [symbol for symbol in "_^$" if not value.get(symbol)]:
+            raise ValueError(f"no id for {' '.join(absent)}")
+        return value
+
+    @field_validator("margins")
+    @classmethod
+    def _is_plausible(cls, value: Margins) -> Margins:
+        if not all(0 <= margin <= _LARGEST_MARGIN for margin in astuple(value)):
+            raise ValueError(f"a margin is not between 0 and {_LARGEST_MARGIN}")
+        return value
 
     def speaker_id(self, speaker: int | str) -> int:
         """Look a speaker up by number or name; SpeakerError where the voice has no such one."""
@@ -166,6 +192,7 @@ class PackStore:
         """
         link = self.folder / check_name(name)
         content = self.folder / f".{name}@{uuid.uuid4().hex}"
+        new_link = content.with_name(content.name + ".link")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             content.mkdir()
@@ -173,14 +200,17 @@ class PackStore:
                 _write_flushed(content / file, data)
             _write_flushed(content / INFO_FILE, info.model_dump_json(indent=1).encode())
             _flush_folder(content)
-            new_link = content.with_suffix(".link")
             new_link.symlink_to(content.name)
             new_link.replace(link)
+        except OSError as error:
+            shutil.rmtree(content, ignore_errors=True)
+            new_link.unlink(missing_ok=True)
+            raise VoiceError(str(link), f"cannot be written: {error.strerror or error}") from error
+        try:
             _flush_folder(self.folder)
             self._clear_leftovers(name)
         except OSError as error:
-            shutil.rmtree(content, ignore_errors=True)
-            raise VoiceError(str(link), f"cannot be written: {error.strerror or error}") from error
+            _LOG.warning("voice %s is imported, but %s could not be tidied: %s", name, self.folder, error)
         return Pack(link, info)
 
     def amend(self, pack: Pack, info: PackInfo) -> Pack:
@@ -192,6 +222,7 @@ class PackStore:
             temporary.replace(path)
             _flush_folder(pack.folder)
         except OSError as error:
+            temporary.unlink(missing_ok=True)
             raise VoiceError(str(path), f"cannot be written: {error.strerror or error}") from error
         return Pack(pack.folder, info)
 

@@ -1,44 +1,19 @@
-"""Import a Piper voice: find its two files, check them, cut the graph, measure, write the pack.
-
-Needs onnx and some seconds; the daemon itself never loads this module.
-"""
+"""The two files of a Piper voice: where they are, and whether they are what they should be."""
 
 from __future__ import annotations
 
 import base64
 import importlib.metadata
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engines.errors import VoiceError
-from engines.pack import sha256
-
-Progress = Callable[[str], None]
-"""Told in a few words what begins now."""
-
-_JOIN_ERROR: Final = 2e-5
-"""Largest difference, of full scale 1, that a missing margin may make where it is measured.
-
-Unmeasured speech then stays under 1e-4, which is -80 dB (default voice, 27 s of speech: 6e-5).
-"""
-
-_SPLIT_ERROR: Final = 1e-3
-"""Largest difference to the undivided graph: float32 sums in another order give up to 1e-5, a wrong cut 0.1."""
-
-_MARGIN_STEP: Final = 2
-_LARGEST_MARGIN: Final = 64
-"""Latent frames: farther than the receptive field of any size of Piper's models."""
-_CUTS: Final = 6
-
-_PROBE_TEXT: Final = "1 2 3 4 5 6 7 8 9 10 11 12"
-"""About five seconds of speech in any language of espeak-ng."""
-
-_PROBE_TIMEOUT_S: Final = 30.0
+from engines.pack import LengthScale, NoiseScale, sha256
 
 
 class NoSuchPackageError(VoiceError):
@@ -57,9 +32,9 @@ class _Espeak(BaseModel):
 
 
 class _Inference(BaseModel):
-    noise_scale: float = 0.667
-    length_scale: float = 1.0
-    noise_w: float = 0.8
+    noise_scale: NoiseScale = 0.667
+    length_scale: LengthScale = 1.0
+    noise_w: NoiseScale = 0.8
 
 
 class PiperConfig(BaseModel):
@@ -171,7 +146,10 @@ def check_hashes(source: Source) -> dict[str, str]:
     """Hash both files; gives name -> SHA-256. VoiceError where one is not what its package promises."""
     hashes = {}
     for path in (source.model, source.config):
-        hashes[path.name] = sha256(path)
+        try:
+            hashes[path.name] = sha256(path)
+        except OSError as error:
+            raise VoiceError(str(path), f"cannot be read: {error.strerror}") from error
         if source.expected.get(path, hashes[path.name]) != hashes[path.name]:
             raise VoiceError(
                 str(path), "is not the file that its package promises (its SHA-256 differs): install it again"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engines import calibration
+from engines.errors import EngineError
 from engines.pack import Pack, PackStore
 from engines.vits import Delivery, VitsVoice
 
@@ -25,6 +26,8 @@ class Preferences:
     noise_scale: float | None = None
     noise_w: float | None = None
     seed: int | None = None
+    backend: str = "auto"
+    precision: str = "auto"
     threads: int = 0
     """Per engine; 0: one per core."""
 
@@ -55,7 +58,10 @@ class VoiceShelf:
         name = self._store.default_name(name or self._preferences.voice)
         voice = self._loaded.get(name)
         if voice is None:
-            voice = load_voice(self._store.get(name), threads=self._preferences.threads)
+            wanted = self._preferences
+            if wanted.backend not in {"auto", "ort"} or wanted.precision not in {"auto", "fp32"}:
+                raise EngineError(f"backend {wanted.backend}", f"with precision {wanted.precision} is not built in")
+            voice = load_voice(self._store.get(name), threads=wanted.threads)
             self._loaded[name] = voice
             if len(self._loaded) > _MOST_LOADED:
                 self._loaded.popitem(last=False)[1].close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -11,17 +12,25 @@ from typing import Final
 import numpy as np
 
 from device.errors import PoolExhaustedError
-from device.format import Samples
+from device.format import PERIOD, Samples
 from device.memory import AudioChunk, Buffer, BufferPool
 from engines.text.phonemes import Phonemizer, merge_clusters, phoneme_ids, sentences_of
 from engines.text.sentences import blocks
 from engines.vits import Delivery, Noise, VitsVoice
 
+_LOG = logging.getLogger(__name__)
+
 _BLOCK_CHARS: Final = 600
 """Text that espeak-ng gets at once: some 2 ms of its time, so that a long text delays its first sentence by no more."""
 
-_MOST_PHONEMES: Final = 400
-"""Of one pass of the acoustic part, some 25 s of speech: its attention takes memory by the square of this."""
+_MOST_PHONEMES: Final = 600
+"""Of one pass of the acoustic part, some 35 s of speech: its attention takes memory by the square of this.
+
+Whatever fits `_BLOCK_CHARS` stays in one piece, even a sentence of a hundred words.
+"""
+
+_MOST_MISSED: Final = 100
+"""Phonemes that are told of: a voice that takes characters could be sent a million that it lacks."""
 
 _POOL_POLL_S: Final = 0.1
 """How long a wait for a free buffer lasts before a stop is looked for."""
@@ -46,8 +55,6 @@ class Tally:
     """Time in phonemizer and engines; waiting for a buffer is not counted."""
     first_s: float | None = None
     """The part of it until the first chunk."""
-    unknown_phonemes: list[str] = field(default_factory=list)
-    """Phonemes that the voice does not know, each once."""
 
 
 class Synthesizer:
@@ -56,6 +63,7 @@ class Synthesizer:
     def __init__(self, phonemizer: Phonemizer, pool: BufferPool) -> None:
         self._phonemizer = phonemizer
         self._pool = pool
+        self._missed: set[tuple[str, str]] = set()
         self.capacity: Final = pool.capacity
         """Frames of the largest chunk."""
 
@@ -73,7 +81,7 @@ class Synthesizer:
         for its phoneme ids, instead of the seed. SpeechError ends the utterance, not the synthesizer.
         """
         rng = np.random.Generator(np.random.SFC64(utterance.seed))
-        for ids in self._sentences(utterance.text, voice, tally):
+        for ids, more_to_come in self._sentences(utterance.text, voice, tally):
             begun = time.perf_counter()
             drawn = noise(ids) if noise else voice.noise(len(ids), rng, length_scale=utterance.delivery.length_scale)
             latents = voice.latents(ids, utterance.delivery, drawn)
@@ -89,10 +97,14 @@ class Synthesizer:
                     buffer.release()
                     raise
                 tally.compute_s += time.perf_counter() - begun
-                tally.frames += window.frames
+                frames = window.frames
+                if more_to_come:  # a sentence's end is filled up, so that the next one's periods fill buffers again
+                    frames = -(-frames // PERIOD) * PERIOD
+                    buffer.samples[window.frames : frames] = 0
+                tally.frames += frames
                 if tally.first_s is None:
                     tally.first_s = tally.compute_s
-                yield AudioChunk(buffer, buffer.samples[: window.frames])
+                yield AudioChunk(buffer, buffer.samples[:frames])
 
     def warm_up(self, voice: VitsVoice) -> None:
         """Run the longest sentence and the largest window once.
@@ -134,17 +146,29 @@ class Synthesizer:
                 continue
         return None
 
-    def _sentences(self, text: str, voice: VitsVoice, tally: Tally) -> Iterator[list[int]]:
+    def _sentences(self, text: str, voice: VitsVoice, tally: Tally) -> Iterator[tuple[list[int], bool]]:
+        """Yield each sentence's phoneme ids, and whether it may not be the last one."""
         info = voice.info
-        for block in blocks(text, max_chars=_BLOCK_CHARS):
+        texts = blocks(text, max_chars=_BLOCK_CHARS)
+        block = next(texts, None)
+        while block is not None:
+            next_block = next(texts, None)
             begun = time.perf_counter()
             if info.phoneme_type == "espeak":
                 sentences = sentences_of(self._phonemizer.phonemize(block, info.language), max_phonemes=_MOST_PHONEMES)
             else:
                 sentences = [list(part) for part in blocks(block, max_chars=_MOST_PHONEMES)]
             tally.compute_s += time.perf_counter() - begun
-            for sentence in sentences:
+            for number, sentence in enumerate(sentences, start=1):
                 ids, unknown = phoneme_ids(merge_clusters(sentence, info.clusters), info.phoneme_ids)
-                tally.unknown_phonemes += [p for p in unknown if p not in tally.unknown_phonemes]
+                self._tell_missing(info.name, unknown)
                 if len(unknown) < len(set(sentence)):
-                    yield ids
+                    yield ids, number < len(sentences) or next_block is not None
+            block = next_block
+
+    def _tell_missing(self, voice: str, phonemes: list[str]) -> None:
+        """Log once for each phoneme that a voice lacks: it is left out of everything that is said."""
+        for phoneme in phonemes:
+            if (voice, phoneme) not in self._missed and len(self._missed) < _MOST_MISSED:
+                self._missed.add((voice, phoneme))
+                _LOG.warning("voice %s has no phoneme %r, which is left out", voice, phoneme)

@@ -100,7 +100,7 @@ class VitsVoice:
     def latents(self, ids: Sequence[int], delivery: Delivery, noise: Noise) -> Latents:
         """Run the acoustic part on one sentence. SynthesisError where it gives no finite number."""
         latents = self._acoustic.run(self.feeds(ids, delivery, noise))
-        if not np.isfinite(latents).all():
+        if not _all_finite(latents):
             raise SynthesisError(self.info.name, "its acoustic part gave values that are no numbers")
         return latents
 
@@ -139,10 +139,15 @@ class VitsVoice:
             self._speaker[0] = delivery.speaker
             feeds["sid"] = self._speaker
         self._vocoder.run_into(feeds, output)
-        if not np.isfinite(output).all():
+        if not _all_finite(output):
             raise SynthesisError(self.info.name, "its vocoder part gave values that are no numbers")
 
     def close(self) -> None:
         """Free both engines. Idempotent."""
         self._acoustic.close()
         self._vocoder.close()
+
+
+def _all_finite(array: NDArray[np.float32]) -> bool:
+    """Tell whether there is no NaN and no infinity, without a mask of the array's size."""
+    return math.isfinite(float(array.sum(dtype=np.float64)))

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from device.format import PERIOD, RATE
 from engines.resampling import HALF_TAPS, block_size
 
-_SAFETY: Final = 0.5
+_SAFETY: Final = 0.35
 """Share of the time that playback gives which a window's computation may take, when nothing else runs.
 
-The rest is for another process on the same cores: with one of two cores busy a window takes 1.5 times as long.
+The rest is for other processes: with one of two cores kept busy a window takes twice as long, as both threads wait
+for the slower one, and at 0.5 there was a gap now and then.
 """
 
 _SMALLEST_PAYLOAD: Final = 8
@@ -33,7 +34,7 @@ _SMALLEST_PAYLOAD: Final = 8
 _TAIL: Final = 1.25
 """A rest of up to this much of a window is not left to one of its own, which would cost its margins."""
 
-_WORTH_OF_WORK: Final = 0.3
+_WORTH_OF_WORK: Final = 0.2
 """Latent frames of earlier sound that are worth one latent frame more of work."""
 
 _LARGEST_DELAY: Final = 32
@@ -102,14 +103,19 @@ def payloads(latent_frames: int, most: int, margins: Margins, speed: Speed, fram
     """
 
     def series(first: int) -> list[int]:
-        sizes: list[int] = []
-        size, rest = min(first, most), latent_frames
-        while rest > min(most, _TAIL * size):
+        sizes = [min(first, most)] if latent_frames > _TAIL * first else [min(latent_frames, most)]
+        rest = latent_frames - sizes[0]
+        while rest > 0:
+            size = sizes[-1]
+            affordable = int((_SAFETY * size * frame_s - speed.overhead_s) / speed.frame_s)
+            # The last window has no cut on its right.
+            last = max(size, affordable - margins.flow_left - margins.gan_left)
+            size = min(most, max(size, affordable - margins.frames))
+            if rest <= min(most, _TAIL * max(size, last)):
+                size = rest
             sizes.append(size)
             rest -= size
-            affordable_s = _SAFETY * size * frame_s - speed.overhead_s
-            size = min(most, max(size, int(affordable_s / speed.frame_s) - margins.frames))
-        return [*sizes, rest]
+        return sizes
 
     def cost(sizes: list[int]) -> float:
         return sizes[0] + _WORTH_OF_WORK * (len(sizes) - 1) * margins.frames

@@ -23,6 +23,7 @@ class Peer:
         self._arrived: queue.SimpleQueue[Received | str | BaseException | None] = queue.SimpleQueue()
         handlers = Handlers(
             connected=self._arrived.put,
+            subscribed=lambda _problem: None,
             disconnected=lambda: None,
             protocol_refused=lambda: self._arrived.put(None),
             received=self._arrived.put,

@@ -31,7 +31,7 @@ _READY_S: Final = 60.0
 """From its start to the daemon's first status; two seconds here, a cold SD card takes longer."""
 
 _SILENT_S: Final = 60.0
-"""Longest time between two events of one command."""
+"""Time without an event after which it is seen whether the daemon lives."""
 
 _END_S: Final = 10.0
 """For a process to end by itself before it is killed."""
@@ -75,7 +75,7 @@ def run(text: str) -> int:
         status = _wait_until_online(peer, daemon)
         print(f"speakd {status['version']} is online: voice {status['voice']}, {status['backend']}", flush=True)
         peer.speak({"id": "try", "text": text or _TEXT})
-        return _watch(peer)
+        return _watch(peer, daemon)
 
 
 def _audio(wav: Path) -> AudioConfig:
@@ -166,11 +166,16 @@ def _wait_until_online(peer: Peer, daemon: subprocess.Popen[bytes]) -> dict[str,
     raise StartError("the daemon is not online after a minute")
 
 
-def _watch(peer: Peer) -> int:
-    """Print events until the final one, then the figures."""
+def _watch(peer: Peer, daemon: subprocess.Popen[bytes]) -> int:
+    """Print events until the final one, then the figures. While a long text plays there is none for a while."""
     seen: dict[str, dict[str, Any]] = {}
     while not seen.keys() & {"finished", "failed", "rejected"}:
-        kind, payload = peer.next(_SILENT_S)
+        try:
+            kind, payload = peer.next(_SILENT_S)
+        except TimeoutError:
+            if daemon.poll() is not None:
+                raise StartError(f"the daemon ended with status {daemon.returncode}") from None
+            continue
         if kind == "event":
             seen[payload["event"]] = payload
             details = {key: value for key, value in payload.items() if key not in {"event", "id", "time"}}

@@ -194,8 +194,9 @@ def clean_text(text: str) -> str:
 def _without_ellipses(line: str) -> str:
     line = re.sub(r"(?:\.{3,}|…)[.…]*", "…", line)
     line = _SUPERFLUOUS_ELLIPSIS.sub("", line).strip()
-    line = re.sub(r"\s*…$", ".", line)
-    return re.sub(r"\s*…\s*", ", ", line)
+    # The look-behind keeps a run of spaces from being tried from each of its places.
+    line = re.sub(r"(?<!\s)\s*…$", ".", line)
+    return re.sub(r"(?<!\s)\s*…\s*", ", ", line)
 
 
 def sentences_of(clauses: Sequence[Clause], *, max_phonemes: int) -> list[list[str]]:

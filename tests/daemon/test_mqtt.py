@@ -70,6 +70,7 @@ def attempts(listener: Listener, count: int) -> list[tuple[float, int]]:
     refusals: queue.SimpleQueue[str] = queue.SimpleQueue()
     handlers = Handlers(
         connected=lambda _version: None,
+        subscribed=lambda _problem: None,
         disconnected=lambda: None,
         protocol_refused=lambda: refusals.put("again"),
         received=lambda _message: None,
@@ -136,6 +137,4 @@ def test_files_that_are_of_no_use_are_told_before_anything_is_connected(
     files = {key: str(tmp_path / str(value)) for key, value in settings.items() if key.endswith("_file")}
     nothing: Callable[..., None] = lambda *_: None  # noqa: E731
     with pytest.raises(BrokerConfigError, match=complaint):
-        Connection(
-            MqttConfig.model_validate(settings | files), "test", Handlers(nothing, nothing, nothing, nothing, nothing)
-        )
+        Connection(MqttConfig.model_validate(settings | files), "test", Handlers(*[nothing] * 6))

@@ -224,9 +224,15 @@ class TestOtherMessages:
 
     def test_what_is_wrong_with_the_audio_is_remembered(self, bench: Bench) -> None:
         bench.speaker.handle(AudioState("no card"))
-        assert bench.speaker.audio_problem == "no card"
+        assert bench.speaker.condition.audio_problem == "no card"
         bench.speaker.handle(AudioState())
-        assert bench.speaker.audio_problem == ""
+        assert bench.speaker.condition.audio_problem == ""
+
+    def test_a_command_that_comes_after_the_stop_is_told_so(self) -> None:
+        bench = Bench()
+        bench.speaker.handle(Stop())
+        bench.speak("late")
+        assert [(event.event, getattr(event, "code", "")) for event in bench.events] == [("rejected", "stopped")]
 
     def test_a_stop_fails_who_speaks_and_who_waits(self, bench: Bench) -> None:
         bench.speak("a")

@@ -157,6 +157,16 @@ def test_pinned_phrases_are_there_before_they_are_said(make: Make) -> None:
     assert voice.say("welcome to the museum")[0].cached
 
 
+def test_a_pinned_phrase_that_kills_the_phonemizer_costs_itself_only(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    voice = make("s'" * 72, "welcome to the museum")
+    voice.until_kept(1)
+    assert any("cannot be prepared" in record.getMessage() for record in caplog.records)
+    assert voice.engine.is_alive()
+    assert voice.say("welcome to the museum")[0].cached
+
+
 def periods_written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Give a list that fills with the address of each period that a vocoder writes, 128-byte aligned buffers first."""
     addresses: list[int] = []
@@ -187,7 +197,8 @@ def test_what_the_engine_writes_is_what_the_sink_reads(make: Make, monkeypatch: 
 
 def test_what_the_engine_writes_is_what_opus_reads(make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     voice = make()
-    voice.say(cache=False)
+    text = f"{TEXT}. {TEXT.capitalize()}."  # across the end of a sentence too
+    voice.say(text, cache=False)
     encoded: list[int] = []
     encode = OpusEncoder.encode
 
@@ -200,11 +211,12 @@ def test_what_the_engine_writes_is_what_opus_reads(make: Make, monkeypatch: pyte
     sink.open()
     monkeypatch.setattr(voice.sink, "write", sink.write)
     written = periods_written(monkeypatch)
-    voice.say(cache=False)
+    voice.say(text, cache=False)
     whole = len(encoded)
     sink.close()  # what does not fill a packet comes through a buffer of its own
-    assert whole > 20
-    assert encoded[:whole] == written[:whole]
+    assert whole > 40
+    assert set(encoded[:whole]) <= set(written)
+    assert len(written) - whole <= 2, "at most a period at each sentence's end is not played"
 
 
 def test_a_steady_chunk_allocates_no_sample_memory(make: Make) -> None:

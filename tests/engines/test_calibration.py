@@ -45,7 +45,19 @@ def test_a_speed_is_kept_for_this_device_only(pack: Pack) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", "null", '{"device": "this"}', '{"device": "this", "overhead_s": 0, "frame_s": 0}']
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "[" * 100_000,
+        '{"device": "this"}',
+        '{"device": "this", "overhead_s": 0, "frame_s": 0}',
+        '{"device": "this", "overhead_s": 1e308, "frame_s": 0.001}',
+        '{"device": "this", "overhead_s": 0, "frame_s": Infinity}',
+        '{"device": "this", "overhead_s": NaN, "frame_s": 0.001}',
+    ],
 )
 def test_a_spoilt_speed_is_unknown(pack: Pack, content: str) -> None:
     (pack.folder / calibration.SPEED_FILE).write_text(content)

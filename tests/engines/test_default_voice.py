@@ -62,11 +62,12 @@ def test_streamed_sound_equals_the_original(
         parts.append(chunk.samples.copy())
         chunk.release()
     streamed = np.concatenate(parts)
-    whole = np.concatenate([soxr.resample(sound, rate, 48_000, quality="VHQ") for sound in sounds])
+    assert len(sounds) == 1, "each of these is one sentence"
+    whole = soxr.resample(sounds[0], rate, 48_000, quality="VHQ")
     assert streamed.size == whole.size
     error_db = 20 * np.log10(np.sqrt(np.mean((streamed - whole) ** 2)) / np.sqrt(np.mean(whole**2)))
     record_property("error_db", round(float(error_db), 1))
     assert error_db < -60
     # With our own filter on both sides only the windows and the surgery can make a difference.
-    ours = np.concatenate([resample(sound, rate)[: output_frames(sound.size, 1, rate)] for sound in sounds])
+    ours = resample(sounds[0], rate)[: output_frames(sounds[0].size, 1, rate)]
     assert np.abs(streamed - ours).max() < 1e-3

@@ -79,6 +79,47 @@ def test_power_cut_before_the_link_is_turned(stored: PackStore, monkeypatch: pyt
     assert len(hidden(stored)) == 1, "the next import clears what the interrupted one left"
 
 
+def test_a_folder_that_cannot_be_flushed_costs_no_pack(stored: PackStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some file systems refuse to flush a folder; the new pack is in its place by then."""
+    old = stored.get("tiny")
+    content = {file: (old.folder / file).read_bytes() for file in old.info.files}
+    replaced = False
+    replace, fsync = Path.replace, os.fsync
+
+    def noting(self: Path, target: Path) -> Path:
+        nonlocal replaced
+        replaced = True
+        return replace(self, target)
+
+    def refusing(descriptor: int) -> None:
+        if replaced:
+            raise OSError(22, "Invalid argument")
+        fsync(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", noting)
+        patch.setattr(os, "fsync", refusing)
+        stored.put("tiny", old.info.model_copy(update={"language": "de"}), content)
+    assert stored.get("tiny").info.language == "de"
+
+
+@pytest.mark.parametrize("name", ["v1.5", "a.b.c"])
+def test_names_with_dots_do_not_meet(stored: PackStore, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = stored.get("tiny")
+    content = {file: (pack.folder / file).read_bytes() for file in pack.info.files}
+
+    def cut(self: Path, target: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", cut)
+        with pytest.raises(KeyboardInterrupt):
+            stored.put(name, pack.info, content)
+    stored.put(name, pack.info, content)
+    assert stored.names() == sorted([name, "tiny"])
+    assert len(hidden(stored)) == 2
+
+
 def test_remove(stored: PackStore) -> None:
     stored.remove("tiny")
     assert stored.names() == []
@@ -108,6 +149,16 @@ def test_a_name_that_is_not_there_lists_those_that_are(stored: PackStore) -> Non
         (lambda folder: (folder / "vocoder.onnx").unlink(), "vocoder.onnx is missing"),
         (lambda folder: _change(folder, format=99), "format"),
         (lambda folder: _change(folder, hop=0), "hop"),
+        (lambda folder: _change(folder, length_scale=1e308), "length_scale"),
+        (lambda folder: _change(folder, length_scale=-1), "length_scale"),
+        (lambda folder: _change(folder, noise_w=float("nan")), "noise_w"),
+        (lambda folder: _change(folder, phoneme_ids={"a": [1]}), "phoneme_ids"),
+        (
+            lambda folder: _change(
+                folder, margins={"flow_left": 10**9, "flow_right": 0, "gan_left": 0, "gan_right": 0}
+            ),
+            "margins",
+        ),
     ],
 )
 def test_a_broken_pack_is_named_and_hides_no_other(

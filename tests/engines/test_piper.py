@@ -59,6 +59,10 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "json is not UTF-8": (lambda m: config_of(m).write_bytes(b"\xff\xfe{}"), r"tiny\.onnx\.json is not JSON"),
     "json nests without end": (lambda m: config_of(m).write_text("[" * 100_000), r"tiny\.onnx\.json is not JSON"),
     "json without rate": (lambda m: change_config(m, audio={}), r"tiny\.onnx\.json .*audio\.sample_rate"),
+    "length without bounds": (
+        lambda m: change_config(m, inference={"length_scale": 1e6}),
+        r"tiny\.onnx\.json .*inference\.length_scale",
+    ),
     "json without map": (lambda m: change_config(m, phoneme_id_map={}), r"tiny\.onnx\.json has no id for _ \^ \$"),
     "rate too odd": (lambda m: change_config(m, audio={"sample_rate": 11_025}), r"tiny\.onnx .*11025 Hz"),
     "phonemes of another kind": (lambda m: change_config(m, phoneme_type="pinyin"), r"tiny\.onnx\.json wants phonemes"),

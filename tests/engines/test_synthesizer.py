@@ -97,6 +97,16 @@ def test_volume_is_in_the_samples(say: Say) -> None:
     np.testing.assert_allclose(half, normal / 2, atol=1e-6)
 
 
+def test_only_the_last_chunk_of_several_sentences_is_no_whole_period(synthesizer: Synthesizer, tiny: VitsVoice) -> None:
+    sizes, ends = [], []
+    for chunk in synthesizer.chunks(Utterance(f"{SENTENCE}. Hello. {SENTENCE.capitalize()}.", seed=1), tiny, Tally()):
+        sizes.append(chunk.samples.size)
+        ends.append(float(np.abs(chunk.samples[-10:]).max()))
+        chunk.release()
+    assert all(size % PERIOD == 0 for size in sizes[:-1])
+    assert 0.0 in ends, "a sentence's end is filled up with silence"
+
+
 @pytest.mark.parametrize("text", ["", "   ", "...", "\u200b", "\x00", "?!"])
 def test_nothing_to_say_is_no_error(say: Say, text: str) -> None:
     assert say(text).size == 0
@@ -168,6 +178,14 @@ def test_no_number_is_never_played(
         with pytest.raises(SynthesisError):
             list(synthesizer.chunks(Utterance("hello"), tiny, Tally()))
     assert pool.free == pool.size
+
+
+def test_a_phoneme_that_the_voice_lacks_is_told_once(say: Say, caplog: pytest.LogCaptureFixture) -> None:
+    assert say("über").size > 0  # the tiny voice has no y
+    assert say("über").size > 0
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == len(set(told))
+    assert any("has no phoneme" in line for line in told)
 
 
 def test_given_noise_is_used(synthesizer: Synthesizer, tiny: VitsVoice) -> None:

@@ -1,0 +1,43 @@
+"""The measuring scripts run, and print what the README says they print. Figures are not judged here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+BENCH = Path(__file__).parents[1] / "bench"
+
+
+def run(script: str, *arguments: str) -> dict[str, Any]:
+    command = [sys.executable, str(BENCH / script), *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
+    return found
+
+
+def test_peers() -> None:
+    """Piper is always there: its espeak-ng is ours. The others are left out where they are not installed."""
+    found = run("peers.py", "--json", "--runs", "1")
+    assert set(found) == {"texts", "ratio_first", "ratio_total"}
+    assert set(found["texts"]) == set(found["ratio_first"]) == set(found["ratio_total"])
+    for by_peer in found["texts"].values():
+        assert {"speakd", "piper"} <= set(by_peer)
+        assert all(set(timing) == {"first_ms", "total_ms", "audio_s"} for timing in by_peer.values())
+
+
+def test_daemon() -> None:
+    found = run("daemon.py", "--json", "--commands", "4")
+    assert found["overhead"]["commands"] == found["cache_hit"]["commands"] == 4
+    assert found["start"]["ready_s"] > 0
+    assert found["start"]["peak_mb"] > 50
+
+
+def test_soak() -> None:
+    found = run("soak.py", "memory", "--utterances", "4")
+    assert found["buffers_missing"] == 0
+    found = run("soak.py", "underruns", "--minutes", "0.01")
+    assert found["speech_s"] > 1
