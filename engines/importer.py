@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from device.format import Samples
 from engines import calibration
 from engines.errors import GraphError, UnknownEspeakVoiceError, VoiceError
-from engines.pack import ACOUSTIC_FILE, VOCODER_FILE, Pack, PackInfo, PackStore, check_name
+from engines.pack import ACOUSTIC_FILE, REVISION, VOCODER_FILE, Pack, PackInfo, PackStore, check_name
 from engines.piper import PiperConfig, Source, check_hashes, read_config
 from engines.resampling import HALF_TAPS, block_size, filter_bank
 from engines.runtime.ort import OrtEngine
@@ -44,7 +44,7 @@ def import_voice(source: Source, store: PackStore, *, name: str = "", progress: 
     config = read_config(source.config)
     hashes = check_hashes(source)
     known = next((p for p in store.list() if isinstance(p, Pack) and p.info.name == name), None)
-    if known is not None and known.info.sources == hashes:
+    if known is not None and known.info.sources == hashes and known.info.revision == REVISION:
         return store.get(name)
     progress("cutting the graph")
     parts = _split(source.model, config.audio.sample_rate)
@@ -85,6 +85,7 @@ def _finish(store: PackStore, info: PackInfo, parts: Split, acoustic: onnx.Model
 
 def _describe(name: str, config: PiperConfig, parts: Split, sources: Mapping[str, str]) -> PackInfo:
     return PackInfo(
+        revision=REVISION,
         name=name,
         language=config.espeak.voice,
         phoneme_type="text" if config.phoneme_type == "text" else "espeak",

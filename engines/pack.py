@@ -27,6 +27,9 @@ _LOG = logging.getLogger(__name__)
 FORMAT: Final = 1
 """Counts up with every change that an older speakd could not read."""
 
+REVISION: Final = 3
+"""Counts up with every change by which the same files give another pack: they are then imported again when asked."""
+
 INFO_FILE: Final = "pack.json"
 ACOUSTIC_FILE: Final = "acoustic.onnx"
 VOCODER_FILE: Final = "vocoder.onnx"
@@ -49,6 +52,8 @@ class PackInfo(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal[1] = FORMAT
+    revision: int
+    """Of the import that made it; see `REVISION`."""
     name: str
     family: Literal["vits"] = "vits"
     language: str

@@ -21,8 +21,9 @@ from engines.windows import UNKNOWN_SPEED, Speed, Window, plan
 Latents = NDArray[np.float32]
 """Shape [1, channels, T], one frame per `hop` samples."""
 
-_NOISE_FRAMES_PER_ID: Final = 3
-"""Prior noise made ahead per phoneme id, at normal speed. Speech takes 2 (default voice); beyond it noise repeats."""
+_NOISE_FRAMES_PER_ID: Final = 2
+"""Prior noise made ahead per phoneme id, at normal speed: what speech takes (default voice). Beyond it noise repeats,
+half a sentence later at the earliest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from engines.runtime.fold import fold
 from engines.runtime.fuse import fuse
 from engines.runtime.graph import GraphIndex, append_resampler, constant, cut, drop_neutral, drop_ones, rewire, value
 from engines.runtime.graph import upsampling as graph_upsampling
+from engines.vits_attention import narrow_relative_attention
 
 _IDS: Final = "input"
 _LENGTHS: Final = "input_lengths"
@@ -109,7 +110,7 @@ def split(model: onnx.ModelProto, rate: int) -> Split:
 
 
 def lean(acoustic: onnx.ModelProto, channels: int) -> onnx.ModelProto:
-    """Fold and fuse an acoustic part: of the default voice's 2,200 nodes that ONNX Runtime runs, 840 are left.
+    """Fold and fuse an acoustic part: of the default voice's 2,194 nodes that ONNX Runtime runs, 784 are left.
 
     The result computes the same. GraphError or EngineError where the graph is not as expected.
     """
@@ -128,6 +129,7 @@ def lean(acoustic: onnx.ModelProto, channels: int) -> onnx.ModelProto:
         return {name: array for name, array in feeds.items() if name in inputs}
 
     folded = fold(acoustic, _IDS, [trial(phonemes) for phonemes in _TRIAL_LENGTHS], {"noise_prior"})
+    narrow_relative_attention(folded, _IDS)
     fuse(folded)
     onnx.checker.check_model(folded)
     return folded

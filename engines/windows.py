@@ -34,8 +34,11 @@ _SMALLEST_PAYLOAD: Final = 8
 _TAIL: Final = 1.25
 """A rest of up to this much of a window is not left to one of its own, which would cost its margins."""
 
-_WORTH_OF_WORK: Final = 0.2
-"""Latent frames of earlier sound that are worth one latent frame more of work."""
+_WORTH_OF_WORK: Final = 0.1
+"""Latent frames of earlier sound that are worth one latent frame more of work.
+
+At 0.1 a sentence of 3.7 s takes three windows, 1.10 times the work of one pass, and is heard 3 ms earlier than in two.
+"""
 
 _LARGEST_DELAY: Final = 32
 """Latent frames by which a first window may grow to save windows: 370 ms of speech, computed in 30 ms or so."""

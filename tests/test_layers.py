@@ -32,6 +32,7 @@ IMPORT_TIME_ONLY = {
         "engines/runtime/fold.py",
         "engines/runtime/fuse.py",
         "engines/runtime/graph.py",
+        "engines/vits_attention.py",
         "engines/vits_graph.py",
     )
 }

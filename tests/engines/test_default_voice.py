@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import soxr
 from simulators.original import Original
@@ -71,3 +73,14 @@ def test_streamed_sound_equals_the_original(
     # With our own filter on both sides only the windows and the surgery can make a difference.
     ours = resample(sounds[0], rate)[: output_frames(sounds[0].size, 1, rate)]
     assert np.abs(streamed - ours).max() < 1e-3
+
+
+def test_the_acoustic_graph_is_lean(voice_packs: Path) -> None:
+    graph = onnx.load(PackStore(voice_packs).get("en_US-joe-medium").acoustic).graph
+    operators = Counter(node.op_type for node in graph.node)
+    assert not {"NonZero", "GatherND", "ScatterND", "RandomNormalLike"} & set(operators)
+    assert operators["LayerNormalization"] == 36
+    assert operators["Shape"] < 10
+    assert len(graph.node) < 1_000
+    narrow = [node for node in graph.node if node.op_type == "MatMul" and node.input[1].endswith("/embedding")]
+    assert len(narrow) == 12, "keys and values of six layers"
