@@ -54,6 +54,7 @@ def run(config: Config) -> int:
         if link is not None:
             link.publish_event(event)
 
+    precedence = realtime.take_precedence()  # before there are threads, which inherit it
     service = Service(config, sink, publish)
     _stop_on_signals(service)
     # paho's own thread has no one to tell of an exception but this.
@@ -64,6 +65,7 @@ def run(config: Config) -> int:
         voice = service.start()
         link = Link(config, Status(state="offline", version=version()), service.inbox.put)
         link.start()
+        service.inbox.put(RealtimeAnswer("precedence", precedence))
         service.inbox.put(RealtimeAnswer("memory", realtime.lock_memory()))
         service.inbox.put(RealtimeAnswer("garbage", realtime.freeze_garbage()))
         _LOG.info("voice %s on %s, sound to %s", voice.info.name, voice.backend, sink.description)

@@ -16,7 +16,7 @@ from device import realtime
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, 0))
 resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0))
-print(realtime.raise_priority()); print(realtime.lock_memory())
+print(realtime.raise_priority()); print(realtime.lock_memory()); print(realtime.take_precedence())
 """
 
 
@@ -61,10 +61,21 @@ def test_locking_takes_only_what_is_used() -> None:
     assert kilobytes < 150 * 1024, "a large mapping that nobody touched is not filled"
 
 
+def test_precedence_is_inherited() -> None:
+    code = (
+        "from device import realtime; import os, threading\n"
+        "print(realtime.take_precedence())\n"
+        "t = threading.Thread(target=lambda: print(os.getpriority(os.PRIO_PROCESS, 0))); t.start(); t.join()"
+    )
+    answer, nice = in_a_process_of_its_own(code)
+    assert (answer == "done") == (int(nice) == realtime.NICE)
+
+
 def test_a_refusal_says_what_would_help() -> None:
     if os.geteuid() != 0:
         assert resource.getrlimit(resource.RLIMIT_RTPRIO)[0] >= 0
         return
-    priority, memory = in_a_process_of_its_own(AS_NOBODY)
+    priority, memory, precedence = in_a_process_of_its_own(AS_NOBODY)
+    assert re.fullmatch(r"refused: .* \(Nice=-10 would allow it\)", precedence)
     assert re.fullmatch(r"refused: .* \(LimitRTPRIO=10 or more would allow it\)", priority)
     assert re.fullmatch(r"refused: .* \(LimitMEMLOCK=infinity would allow it\)", memory)
