@@ -29,7 +29,7 @@ from daemon.service import BUFFER_FRAMES
 from daemon.synthesis import Order, SynthesisThread
 from device.memory import HostBufferPool
 from device.null import NullSink
-from device.realtime import take_precedence
+from device.realtime import DONE, NICE, take_precedence
 from engines.pack import PackStore
 from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer
@@ -106,7 +106,9 @@ def underruns(packs: Path, minutes: float) -> dict[str, float | str]:
     precedence = take_precedence()  # as the daemon does, and before there are threads
     bench = Bench(packs, paced=True)
     bench.say("Ready.")
-    neighbour = subprocess.Popen(["nice", "-n", "10", sys.executable, "-c", "while True: pass"])  # 0, as others have
+    # Its own nice value, 0 as others have: it would inherit ours.
+    back = -NICE if precedence == DONE else 0
+    neighbour = subprocess.Popen([sys.executable, "-c", f"import os; os.nice({back})\nwhile True: pass"])
     try:
         begun = time.monotonic()
         audio_s, longest = 0.0, 0.0

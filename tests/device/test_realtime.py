@@ -62,11 +62,14 @@ def test_locking_takes_only_what_is_used() -> None:
 
 
 def test_precedence_is_inherited() -> None:
-    code = (
-        "from device import realtime; import os, threading\n"
-        "print(realtime.take_precedence())\n"
-        "t = threading.Thread(target=lambda: print(os.getpriority(os.PRIO_PROCESS, 0))); t.start(); t.join()"
-    )
+    code = """
+import os, threading
+from device import realtime
+print(realtime.take_precedence())
+thread = threading.Thread(target=lambda: print(os.getpriority(os.PRIO_PROCESS, 0)))
+thread.start()
+thread.join()
+"""
     answer, nice = in_a_process_of_its_own(code)
     assert (answer == "done") == (int(nice) == realtime.NICE)
 
