@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from engines.runtime.choices import Array
 from engines.runtime.graph import GraphIndex, constant, prune, replace
 
 
@@ -102,7 +103,7 @@ def _follow(index: GraphIndex, name: str) -> onnx.NodeProto | None:
 
 
 def _narrow_keys(
-    graph: onnx.GraphProto, product: onnx.NodeProto, end: onnx.NodeProto, embedding: np.ndarray, lengths: _Lengths
+    graph: onnx.GraphProto, product: onnx.NodeProto, end: onnx.NodeProto, embedding: Array, lengths: _Lengths
 ) -> None:
     """Q [.., P, d] times 9 embeddings gives a band [.., P, 9]; row i of it belongs at columns i - 4 to i + 4."""
     result = end.output[0]
@@ -129,7 +130,7 @@ def _narrow_keys(
 
 
 def _narrow_values(
-    graph: onnx.GraphProto, product: onnx.NodeProto, weights: str, embedding: np.ndarray, lengths: _Lengths
+    graph: onnx.GraphProto, product: onnx.NodeProto, weights: str, embedding: Array, lengths: _Lengths
 ) -> None:
     """Row i of the band [.., P, 9] is columns i - 4 to i + 4 of the weights [.., P, P]."""
     result = product.output[0]
