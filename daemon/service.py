@@ -93,7 +93,7 @@ class Service:
         return Kept(cache, Keeper(cache, self.inbox.put), settings.phrases)
 
     def stop(self) -> None:
-        """Fall silent, end the threads, free everything. StartError never; a thread that hangs is left behind."""
+        """Fall silent, end the threads, free everything. Raises nothing; a thread that hangs is left behind."""
         self._engine.stop()
         self._player.stop()
         self._pool.close()

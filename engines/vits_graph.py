@@ -18,7 +18,17 @@ from engines.errors import GraphError
 from engines.runtime.choices import Array
 from engines.runtime.fold import fold
 from engines.runtime.fuse import fuse
-from engines.runtime.graph import GraphIndex, append_resampler, constant, cut, drop_neutral, drop_ones, rewire, value
+from engines.runtime.graph import (
+    GraphIndex,
+    append_resampler,
+    constant,
+    copied,
+    cut,
+    drop_neutral,
+    drop_ones,
+    rewire,
+    value,
+)
 from engines.runtime.graph import upsampling as graph_upsampling
 from engines.vits_attention import narrow_relative_attention
 
@@ -61,7 +71,7 @@ class Split:
 
 def split(model: onnx.ModelProto, rate: int) -> Split:
     """Divide `model`, a VITS graph exported by Piper for `rate` hertz. GraphError says what is not as expected."""
-    model = _copy(model)
+    model = copied(model)
     graph = model.graph
     inputs = {item.name: item for item in graph.input}
     absent = [name for name in (_IDS, _LENGTHS, _SCALES) if name not in inputs]
@@ -133,12 +143,6 @@ def lean(acoustic: onnx.ModelProto, channels: int) -> onnx.ModelProto:
     fuse(folded)
     onnx.checker.check_model(folded)
     return folded
-
-
-def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    return copy
 
 
 def _fold_constants(graph: onnx.GraphProto) -> None:

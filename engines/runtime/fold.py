@@ -18,7 +18,7 @@ from onnx import helper, numpy_helper
 
 from engines.errors import GraphError
 from engines.runtime.choices import Array, Runs, gather_to_choice, scatter_to_concat
-from engines.runtime.graph import constant, prune, rewire
+from engines.runtime.graph import constant, copied, prune, rewire
 from engines.runtime.ort import evaluate
 
 _SHAPING: Final[Mapping[str, tuple[int, ...]]] = {
@@ -78,7 +78,7 @@ def fold(
     independent of the length. GraphError where the trials cannot be run. The results stay the same, but whoever
     calls this compares them anyway.
     """
-    model = _copy(model)
+    model = copied(model)
     lengths = [int(trial[length_of].shape[1]) for trial in trials]
     if len(set(lengths)) < 3:  # noqa: PLR2004  two would fit any line
         raise GraphError("folding needs trials at three lengths")
@@ -97,16 +97,10 @@ def fold(
             return model
 
 
-def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    return copy
-
-
 def _run(model: onnx.ModelProto, trials: Sequence[Mapping[str, Array]]) -> Runs:
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     names = [name for node in model.graph.node for name in node.output if name]
-    told = _copy(model)
+    told = copied(model)
     outputs = {item.name for item in told.graph.output}
     told.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in outputs)
     content = told.SerializeToString()

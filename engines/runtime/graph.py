@@ -142,6 +142,13 @@ def drop_neutral(graph: onnx.GraphProto) -> int:
     return before - len(graph.node)
 
 
+def copied(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Give a copy that may be changed."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    return copy
+
+
 def prune(model: onnx.ModelProto) -> None:
     """Drop nodes and constants that no output needs."""
     _remove_unused(model.graph)
