@@ -20,10 +20,11 @@ _MOST_FRAMES: Final = 2**17
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """The prior latents float32 [1, C, T] of a sentence, and how many of these frames each phoneme id has [ids]."""
+    """The prior latents float32 [1, C, T] of a sentence, and how many of these frames each phoneme id has, [ids]."""
 
     latents: NDArray[np.float32]
-    durations: NDArray[np.int64]
+    durations: NDArray[np.int64] | None
+    """None where the part that computed the latents does not tell."""
 
 
 def align(prior: NDArray[np.float32], noise: NDArray[np.float32], noise_scale: float) -> Aligned:
@@ -40,11 +41,8 @@ def align(prior: NDArray[np.float32], noise: NDArray[np.float32], noise_scale: f
     if not (0 <= total <= _MOST_FRAMES and ceiled.min() >= 0):
         raise EngineError("the acoustic graph", f"gave durations that make {total:g} frames of {ceiled.size} ids")
     durations = ceiled.astype(np.int64)
-    means, scales = prior[:channels], np.exp(prior[channels:-1])
-    if total:
-        ids = np.repeat(np.arange(durations.size), durations)
-        means, scales = means[:, ids], scales[:, ids]
-    else:  # VITS then makes one frame that belongs to no id
+    means, scales = (np.repeat(rows, durations, axis=1) for rows in (prior[:channels], np.exp(prior[channels:-1])))
+    if not total:  # VITS then makes one frame that belongs to no id
         means, scales = np.zeros((channels, 1), np.float32), np.ones((channels, 1), np.float32)
     for start in range(0, scales.shape[1], noise.shape[2]):
         part = scales[:, start : start + noise.shape[2]]

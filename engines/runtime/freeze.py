@@ -9,12 +9,12 @@ from collections.abc import Mapping
 
 import numpy as np
 import onnx
-from onnx import numpy_helper, shape_inference
+from onnx import helper, numpy_helper, shape_inference
 
 from engines.errors import GraphError
 from engines.runtime.choices import Array
 from engines.runtime.fold import dependence
-from engines.runtime.graph import constant, copied, prune
+from engines.runtime.graph import constant, copied, prune, replace
 from engines.runtime.ort import evaluate
 
 
@@ -43,6 +43,26 @@ def freeze(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> onnx.ModelProt
         _set_shape(item, shapes[item.name] or ())
     prune(model)
     return model
+
+
+def sum_by_product(model: onnx.ModelProto) -> None:
+    """Make cumulative sums over the last axis products with a triangle of ones: TensorRT would loop over them.
+
+    `model` has the shapes that `freeze` gave it. GraphError for a sum of another kind.
+    """
+    graph = model.graph
+    inferred = shape_inference.infer_shapes(model, strict_mode=True).graph
+    shapes = {item.name: shape_of(item) or () for item in (*inferred.input, *inferred.value_info)}
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    for node in [n for n in graph.node if n.op_type == "CumSum"]:
+        result, shape = node.output[0], shapes[node.input[0]]
+        axis = int(numpy_helper.to_array(constants[node.input[1]]))
+        if axis not in {-1, len(shape) - 1} or any(attribute.i for attribute in node.attribute):
+            raise GraphError(f"{result} is a cumulative sum of another kind than along the last axis")
+        ones = np.triu(np.ones((shape[-1], shape[-1]), np.float32))
+        triangle = constant(graph, f"{result}/triangle", ones)
+        replace(graph, node, [helper.make_node("MatMul", [node.input[0], triangle], [result])])
+    prune(model)
 
 
 def shape_of(item: onnx.ValueInfoProto) -> tuple[int, ...] | None:
