@@ -104,11 +104,13 @@ class BucketedAcoustic:
 def _in_bucket(bucket: _Bucket, feeds: Feeds, count: int) -> Aligned:
     bucket.ids[:, :count] = feeds["input"]
     bucket.length[0] = count
-    inputs = {"input": bucket.ids, "input_lengths": bucket.length, "scales": feeds["scales"]}
+    scales: NDArray[np.float32] = np.asarray(feeds["scales"], np.float32)
+    noise: NDArray[np.float32] = np.asarray(feeds["noise_prior"], np.float32)
+    inputs: dict[str, NDArray[np.generic]] = {"input": bucket.ids, "input_lengths": bucket.length, "scales": scales}
     if "noise_duration" in feeds:
         bucket.noise[:, :, :count] = feeds["noise_duration"]
         inputs["noise_duration"] = bucket.noise
     if "sid" in feeds:
         inputs["sid"] = feeds["sid"]
     prior = bucket.engine.run(inputs)
-    return align(prior[0, :, :count], feeds["noise_prior"], float(feeds["scales"][0]))
+    return align(prior[0, :, :count], noise, float(scales[0]))

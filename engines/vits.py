@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.format import Samples
+from engines.acoustic import Acoustic
 from engines.errors import SynthesisError
 from engines.pack import Pack, PackInfo
 from engines.resampling import block_size
@@ -49,7 +50,7 @@ class Noise:
 class VitsVoice:
     """A loaded pack. One thread at a time uses it; EngineError where an engine fails."""
 
-    def __init__(self, info: PackInfo, acoustic: Engine, vocoder: Engine) -> None:
+    def __init__(self, info: PackInfo, acoustic: Acoustic, vocoder: Engine) -> None:
         self.info: Final = info
         self.speed: Speed = UNKNOWN_SPEED
         """What a window costs here: the schedule follows from it. Whoever has measured it says so."""

@@ -44,16 +44,16 @@ _SMALL: Final = 4096
 
 
 @dataclass(slots=True)
-class Dependence:
+class _Dependence:
     """Which tensors hold data, or have a shape that data decide. All others follow from the length."""
 
     data: set[str] = field(default_factory=set)
     data_shaped: set[str] = field(default_factory=set)
 
 
-def dependence(graph: onnx.GraphProto, loose: set[str]) -> Dependence:
+def _dependence(graph: onnx.GraphProto, loose: set[str]) -> _Dependence:
     """Follow data through the graph; `loose` are inputs whose shape has nothing to do with the length."""
-    found = Dependence({item.name for item in graph.input}, set(loose))
+    found = _Dependence({item.name for item in graph.input}, set(loose))
     for node in graph.node:
         inputs = [name for name in node.input if name]
         deciding = [node.input[i] for i in _SHAPING.get(node.op_type, ()) if i < len(node.input)]
@@ -90,7 +90,7 @@ def fold(
     while True:
         before = len(model.graph.node)
         runs = _run(model, trials)
-        folder = _Folder(model.graph, runs, lengths, length_of, dependence(model.graph, loose))
+        folder = _Folder(model.graph, runs, lengths, length_of, _dependence(model.graph, loose))
         folder.fold()
         prune(model)
         if len(model.graph.node) == before:
@@ -111,7 +111,7 @@ class _Folder:
     """One pass over one graph."""
 
     def __init__(
-        self, graph: onnx.GraphProto, runs: Runs, lengths: Sequence[int], length_of: str, dependence: Dependence
+        self, graph: onnx.GraphProto, runs: Runs, lengths: Sequence[int], length_of: str, dependence: _Dependence
     ) -> None:
         self._graph = graph
         self._runs = runs
