@@ -27,9 +27,11 @@ class CheckedEngine:
     ) -> None:
         """Own `engine`; `safer` makes the other one when it is needed; `audible`: whether zeros would be wrong."""
         self._engine = engine
-        self._safer = safer
+        self._make_safer = safer
+        self._safer: Engine | None = None
         self._audible = audible
         self._fell_back = False
+        self._closed = False
 
     @property
     def backend(self) -> str:
@@ -43,51 +45,48 @@ class CheckedEngine:
 
     def run(self, feeds: Feeds) -> NDArray[np.float32]:
         """See `Engine.run`."""
-        result: list[NDArray[np.float32]] = []
-
-        def compute() -> NDArray[np.float32]:
-            result[:] = [self._engine.run(feeds)]
-            return result[0]
-
-        self._checked(compute, feeds)
-        return result[0]
+        return self._checked(lambda engine: engine.run(feeds), feeds)
 
     def run_into(self, feeds: Feeds, output: Samples) -> None:
         """See `Engine.run_into`."""
 
-        def compute() -> Samples:
-            self._engine.run_into(feeds, output)
+        def compute(engine: Engine) -> Samples:
+            engine.run_into(feeds, output)
             return output
 
         self._checked(compute, feeds)
 
     def close(self) -> None:
         """See `Engine.close`."""
+        self._closed = True
         self._engine.close()
+        if self._safer is not None:
+            self._safer.close()
 
-    def _checked(self, compute: Callable[[], NDArray[np.float32]], feeds: Feeds) -> None:
-        if not self._fell_back:
-            try:
-                reason = self._fault(compute(), feeds)
-            except EngineError as error:
-                reason = str(error)
-            if not reason:
-                return
-            self._fall_back(reason)
-        reason = self._fault(compute(), feeds)
-        if reason:
-            raise EngineError(self.backend, f"in {self.precision} {reason}")
-
-    def _fall_back(self, reason: str) -> None:
-        before = f"{self.backend} {self.precision}"
-        safer = self._safer()
+    def _checked(self, compute: Callable[[Engine], NDArray[np.float32]], feeds: Feeds) -> NDArray[np.float32]:
+        if self._closed:
+            raise EngineError(self.backend, "is closed")
+        if self._fell_back:
+            return self._sound(self._engine, compute, feeds)
+        try:
+            return self._sound(self._engine, compute, feeds)
+        except EngineError as error:
+            reason = error
+        if self._safer is None:
+            self._safer = self._make_safer()
+        result = self._sound(self._safer, compute, feeds)  # fails as well where the inputs were wrong: nobody's fault
+        _LOG.error("%s; %s %s takes over until the next start", reason, self._safer.backend, self._safer.precision)
         self._engine.close()
-        self._engine, self._fell_back = safer, True
-        _LOG.error("%s %s: %s %s takes over until the next start", before, reason, self.backend, self.precision)
+        self._engine, self._fell_back = self._safer, True
+        return result
 
-    def _fault(self, output: NDArray[np.float32], feeds: Feeds) -> str:
+    def _sound(
+        self, engine: Engine, compute: Callable[[Engine], NDArray[np.float32]], feeds: Feeds
+    ) -> NDArray[np.float32]:
+        """Compute; EngineError where what comes out is no sound."""
+        output = compute(engine)
         if not math.isfinite(float(output.sum(dtype=np.float64))):
-            return "gave values that are no numbers"
-        if self._audible(feeds) and not output.any():
-            return "gave nothing but silence"
-        return ""
+            raise EngineError(f"{engine.backend} {engine.precision}", "gave values that are no numbers")
+        if not output.any() and self._audible(feeds):
+            raise EngineError(f"{engine.backend} {engine.precision}", "gave nothing but zeros")
+        return output

@@ -1,34 +1,63 @@
-"""What every Engine does. TensorRT's joins the list when it lands."""
+"""What every Engine does; TensorRT's on a simulated GPU."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import numpy as np
-import onnx
 import pytest
-from onnx import helper
+from simulators.graphs import double
+from simulators.tensorrt import World
 
 from engines.errors import EngineError
+from engines.runtime.checked import CheckedEngine
 from engines.runtime.engine import Engine
 from engines.runtime.ort import OrtEngine
+from engines.runtime.sized import SizedEngines
+from engines.runtime.trt import TensorRt
+from engines.runtime.trt_build import build
+from engines.runtime.trt_engine import TrtEngine
+
+WORLD = World()
 
 
-def _double() -> bytes:
-    """A graph of two inputs: y = 2 x + offset."""
-    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n"])
-    offset = helper.make_tensor_value_info("offset", onnx.TensorProto.FLOAT, [1])
-    y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n"])
-    nodes = [helper.make_node("Add", ["x", "x"], ["xx"]), helper.make_node("Add", ["xx", "offset"], ["y"])]
-    graph = helper.make_graph(nodes, "double", [x, offset], [y])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15)], ir_version=8).SerializeToString()
+def on_onnxruntime() -> Engine:
+    return OrtEngine(double("n"))
 
 
-@pytest.fixture(params=[OrtEngine], ids=["onnxruntime"])
+def on_tensorrt() -> Engine:
+    owner = TensorRt(WORLD.gpu)
+
+    def engine(size: int) -> TrtEngine:
+        plan, _ = build(double(size), name="double")
+        return TrtEngine(owner, plan, name="double", precision="fp32")
+
+    return SizedEngines({size: engine(size) for size in (1, 3, 5, 8, 200, 1000)}, by="x")
+
+
+def checked() -> Engine:
+    return CheckedEngine(on_onnxruntime(), on_onnxruntime)
+
+
+def load_onnxruntime(content: bytes) -> Engine:
+    return OrtEngine(content)
+
+
+def load_tensorrt(content: bytes) -> Engine:
+    return TrtEngine(TensorRt(WORLD.gpu), content, name="voice", precision="fp32")
+
+
+@pytest.fixture(autouse=True)
+def tensorrt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tensorrt", WORLD.module())
+
+
+@pytest.fixture(params=[on_onnxruntime, on_tensorrt, checked])
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    make: Callable[[bytes], Engine] = request.param
-    with closing(make(_double())) as engine:
+    make: Callable[[], Engine] = request.param
+    with closing(make()) as engine:
         yield engine
 
 
@@ -91,8 +120,8 @@ class TestEngine:
             engine.run_into(feeds(1), np.zeros(1, np.float32))
 
 
-@pytest.mark.parametrize("make", [OrtEngine], ids=["onnxruntime"])
-@pytest.mark.parametrize("content", [b"", b"not a graph", _double()[:50]])
-def test_what_is_no_graph_is_an_engine_error(make: Callable[[bytes], Engine], content: bytes) -> None:
+@pytest.mark.parametrize("load", [load_onnxruntime, load_tensorrt])
+@pytest.mark.parametrize("content", [b"", b"not a graph", double("n")[:50]])
+def test_what_is_no_graph_is_an_engine_error(load: Callable[[bytes], Engine], content: bytes) -> None:
     with pytest.raises(EngineError, match="cannot be loaded"):
-        make(content)
+        load(content)

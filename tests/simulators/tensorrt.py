@@ -25,6 +25,7 @@ from simulators.tensorrt_parts import (
     ELEMENTS,
     TF32,
     DataType,
+    ExecutionContextAllocationStrategy,
     Host,
     IBuilderConfig,
     ILogger,
@@ -106,7 +107,9 @@ class ICudaEngine:
     def get_tensor_location(self, name: str) -> enum.IntEnum:
         return TensorLocation.HOST if name.startswith("host/") else TensorLocation.DEVICE
 
-    def create_execution_context(self) -> IExecutionContext | None:
+    def create_execution_context(
+        self, strategy: enum.IntEnum = ExecutionContextAllocationStrategy.STATIC
+    ) -> IExecutionContext | None:
         if self._world.faults.loading:
             self._world.error("Error Code 2: OutOfMemory (Requested size was 104857600 bytes.)")
             return None
@@ -344,6 +347,7 @@ _SHARED: tuple[Any, ...] = (
     ICudaEngine,
     IExecutionContext,
     DataType,
+    ExecutionContextAllocationStrategy,
     TensorIOMode,
     TensorLocation,
     MemoryPoolType,

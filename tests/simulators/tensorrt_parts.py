@@ -14,6 +14,7 @@ TensorIOMode = enum.IntEnum("TensorIOMode", ["NONE", "INPUT", "OUTPUT"], start=0
 TensorLocation = enum.IntEnum("TensorLocation", ["DEVICE", "HOST"], start=0)
 MemoryPoolType = enum.IntEnum("MemoryPoolType", ["WORKSPACE", "DLA_MANAGED_SRAM"], start=0)
 ProfilingVerbosity = enum.IntEnum("ProfilingVerbosity", ["LAYER_NAMES_ONLY", "NONE", "DETAILED"], start=0)
+ExecutionContextAllocationStrategy = enum.IntEnum("ExecutionContextAllocationStrategy", ["STATIC"], start=0)
 LayerInformationFormat = enum.IntEnum("LayerInformationFormat", ["ONELINE", "JSON"], start=0)
 
 ELEMENTS = {
