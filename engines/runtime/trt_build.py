@@ -95,7 +95,7 @@ def _parse(trt: Any, builder: tensorrt.Builder, log: Any, graph: bytes, name: st
         raise EngineError(name, f"is refused by TensorRT {trt.__version__}: {told or log.reason()}")
     for i in range(network.num_inputs):
         tensor = network.get_input(i)
-        if min(tuple(tensor.shape), default=0) < 0:
+        if min(tensor.shape[:], default=0) < 0:
             raise EngineError(name, f"cannot be built: its input {tensor.name} has no fixed shape")
     return network
 

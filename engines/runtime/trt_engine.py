@@ -81,7 +81,7 @@ class TrtEngine:
             self._place(context, tensor, self._owner.gpu.address_of(array))
 
     def _kind(self, engine: tensorrt.ICudaEngine, tensor: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        shape, element = tuple(engine.get_tensor_shape(tensor)), engine.get_tensor_dtype(tensor).name
+        shape, element = tuple(engine.get_tensor_shape(tensor)[:]), engine.get_tensor_dtype(tensor).name
         if min(shape, default=0) < 0 or not self._owner.is_on_gpu(engine, tensor):
             raise EngineError(
                 self._name, f"cannot be loaded: its tensor {tensor} has no fixed shape, or decides on one"
@@ -92,13 +92,13 @@ class TrtEngine:
 
     def run(self, feeds: Feeds) -> NDArray[np.float32]:
         """See `Engine.run`."""
-        name, array = self._only_output()
+        name, array = self._first_output()
         self._compute(feeds, name, array)
         return array.copy()
 
     def run_into(self, feeds: Feeds, output: Samples) -> None:
         """See `Engine.run_into`. Nothing is copied where `output` lies in the GPU's memory, as a pool's buffers do."""
-        name, array = self._only_output()
+        name, array = self._first_output()
         if output.dtype != array.dtype or output.size != array.size:
             raise EngineError(self._name, f"gives {array.size} samples, not {output.size}")
         if self._reachable(output):
@@ -121,9 +121,7 @@ class TrtEngine:
         self._context = None  # first: it refers to the engine
         self._engine = None
 
-    def _only_output(self) -> tuple[str, NDArray[Any]]:
-        if len(self._outputs) != 1:
-            raise EngineError(self._name, f"has {len(self._outputs)} outputs, not one")
+    def _first_output(self) -> tuple[str, NDArray[Any]]:
         return next(iter(self._outputs.items()))
 
     def _reachable(self, output: Samples) -> bool:
