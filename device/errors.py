@@ -63,6 +63,18 @@ class MemoryLowError(DeviceError):
         )
 
 
+class CudaError(DeviceError):
+    """A call of the CUDA driver failed, or there is no driver, GPU or binding to call."""
+
+    def __init__(self, call: str, reason: str, advice: str = "") -> None:
+        self.call = call
+        """The driver's name of it, such as cuMemHostAlloc."""
+        self.reason = reason
+        """In the driver's words, with its name of the error where the binding tells that."""
+        self.advice = advice
+        super().__init__(f"CUDA: {call}: {reason}" + (f" ({advice})" if advice else ""))
+
+
 class SinkError(DeviceError):
     """A sink cannot be opened or has stopped taking samples."""
 

