@@ -1,4 +1,4 @@
-"""What the surgery and the windows cost or save: the acoustic part as exported, lean and in buckets, windows and one pass.
+"""What the surgery and the windows cost or save: the acoustic part exported, lean and in buckets; windows and one pass.
 
     python tests/bench/graphs.py [--json]
 
@@ -55,10 +55,6 @@ def main() -> None:
             {size: OrtEngine(graph) for size, graph in static_acoustic(pack, BUCKETS).items()},
             lambda: OrtEngine(pack.acoustic),
         )
-    buckets = BucketedAcoustic(
-        {size: OrtEngine(graph) for size, graph in static_acoustic(pack, BUCKETS).items()},
-        lambda: OrtEngine(pack.acoustic),
-    )
     exported = OrtEngine(split(onnx.load(source.model), voice.info.sample_rate).acoustic.SerializeToString())
     rng = np.random.default_rng(0)
     speech = calibration.probe_ids(voice)
