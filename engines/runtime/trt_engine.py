@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from device.cuda_streams import Graph
 from device.errors import DeviceError
 from device.format import Samples
 from engines.errors import EngineError
-from engines.runtime.trt import Launchable, TensorRt, driver_errors
+from engines.runtime.trt import TensorRt, driver_errors
 
 if TYPE_CHECKING:
     from engines.runtime.engine import Feeds
@@ -62,7 +63,7 @@ class TrtEngine:
         self._outputs: dict[str, NDArray[Any]] = {}
         with driver_errors(name):
             self._place_all(engine, context)
-        self._recorded: dict[int, Launchable] = {}
+        self._recorded: dict[int, Graph] = {}
         self._warm = False
         self._recordable = True
 
@@ -164,7 +165,7 @@ class TrtEngine:
         elif not context.execute_async_v3(self._owner.stream.handle):
             raise EngineError(self._name, f"failed: {self._owner.reason()}")
 
-    def _record(self, context: tensorrt.IExecutionContext, address: int) -> Launchable | None:
+    def _record(self, context: tensorrt.IExecutionContext, address: int) -> Graph | None:
         """Record a run, once a first one has let TensorRT allocate what it needs, which cannot be recorded."""
         if not self._warm or not self._recordable or len(self._recorded) >= _MOST_GRAPHS:
             return None
