@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from daemon.config import Config, packs_folder, plans_folder
+from daemon.plan_rebuild import rebuild_if_stale
 from daemon.synthesis import Engines
 from device.format import RATE
 from device.memory import BufferPool, HostBufferPool
@@ -33,6 +34,7 @@ def make_engines(config: Config, phonemizer: Phonemizer) -> Engines:
         gpu = open_gpu(preferred.engine, plans_folder(config), capacity=BUFFER_FRAMES)
         if gpu is not None:
             opened.callback(gpu.close)
+            _rebuild(config, preferred, gpu, opened)
         pool = make_pool(config, gpu)
         opened.callback(pool.close)
         shelf = VoiceShelf(PackStore(packs_folder(config)), preferred, gpu)
@@ -43,6 +45,18 @@ def make_engines(config: Config, phonemizer: Phonemizer) -> Engines:
         for chunk in synthesizer.chunks(Utterance(_WARM_UP_TEXT, shelf.delivery(voice), seed=0), voice, Tally()):
             chunk.release()
         return Engines(synthesizer, shelf, opened.pop_all().close)
+
+
+def _rebuild(config: Config, preferred: Preferences, gpu: Gpu, opened: ExitStack) -> None:
+    """Have lost plans of the default voice built again: now where TensorRT is a must, else until the next start."""
+    store = PackStore(packs_folder(config))
+    rebuild = rebuild_if_stale(config, store.get(store.default_name(preferred.voice)), preferred.engine, gpu)
+    if rebuild is None:
+        return
+    if preferred.engine.backend == "trt":
+        rebuild.wait()  # what is missing then is told by whoever loads it
+    else:
+        opened.callback(rebuild.close)
 
 
 def make_pool(config: Config, gpu: Gpu | None) -> BufferPool:

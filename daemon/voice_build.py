@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Final
 
@@ -11,7 +13,7 @@ from daemon.config import Config, packs_folder, plans_folder
 from daemon.engine_room import BUFFER_FRAMES
 from device.errors import DeviceError
 from engines.backends import Gpu
-from engines.errors import EngineError
+from engines.errors import EngineError, SpeechError
 from engines.fixed_windows import WindowShape
 from engines.pack import Pack, PackStore
 from engines.plan_build import PlanProgress, build_plans
@@ -19,10 +21,15 @@ from engines.runtime.plans import PlanKey
 from engines.runtime.trt_inspect import complaint, layers
 from engines.voice_plans import available_precisions, load_engines, plan_keys
 
+_LOG = logging.getLogger(__name__)
+
 _STEP: Final = 0.1
 """Of a build, between two lines in a log."""
 
 _MINUTE_S: Final = 60
+
+_NICE: Final = 30
+"""Over the service's own -10, to the least there is: speech is computed on the same processor meanwhile."""
 
 
 def build(config: Config, name: str, precision: str, *, for_sm: int | None = None, again: bool = False) -> None:
@@ -104,3 +111,20 @@ def _left(seconds: float | None) -> str:
     if seconds is None:
         return ""
     return f", {seconds / _MINUTE_S:.0f} min left" if seconds >= 1.5 * _MINUTE_S else f", {seconds:.0f} s left"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Build in the background, as nobody's first concern: a voice's name, a precision; the configuration on stdin."""
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    os.nice(_NICE)
+    voice, precision = arguments
+    try:
+        build(Config.model_validate_json(sys.stdin.buffer.read()), voice, precision)
+    except (SpeechError, DeviceError) as error:
+        _LOG.error("%s", error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 import sys
+import textwrap
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from simulators import tiny_voice
@@ -13,7 +15,7 @@ from simulators.cuda_driver import SimulatedDriver
 from simulators.driver_gpu import DriverGpu
 from simulators.tensorrt import World
 
-from daemon import voice_build
+from daemon import plan_rebuild, voice_build
 from daemon.cli import main
 from daemon.config import Config, load
 from daemon.messages import Event, Failed, Finished, SpeakReceived, Synthesized, make_speak
@@ -29,6 +31,7 @@ from engines.runtime.engine import Feeds
 from engines.runtime.trt_engine import TrtEngine
 
 TIMEOUT_S = 30
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -191,3 +194,83 @@ class TestBuild:
     )
     def test_the_time_left_is_told_in_words(self, left: float | None, words: str) -> None:
         assert voice_build._left(left) == words
+
+
+class TestRebuilding:
+    """The child has no simulated GPU of its own, so what is run in its place is this test's own script."""
+
+    @pytest.fixture
+    def script(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """Give the file of what the child runs: by default a real build, with everything simulated."""
+        script = tmp_path / "python"
+        body = f"""#!{sys.executable}
+            import sys
+            sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / "tests")!r}]
+            from pathlib import Path
+            from simulators.cuda_driver import SimulatedDriver, build
+            from simulators.driver_gpu import DriverGpu
+            from simulators.tensorrt import World
+            assert sys.argv[1:3] == ["-m", "daemon.voice_build"]
+            driver = SimulatedDriver(build(Path({str(tmp_path / "driver")!r})))
+            sys.modules["tensorrt"] = World(gpu=DriverGpu(driver)).module()
+            from daemon import voice_build
+            sys.exit(voice_build.main(sys.argv[3:]))
+        """
+        script.write_text(textwrap.dedent(body).replace("            ", ""))
+        script.chmod(0o755)
+        monkeypatch.setattr(plan_rebuild, "sys", SimpleNamespace(executable=str(script)))
+        return script
+
+    def damage(self, tmp_path: Path) -> None:
+        for path in (tmp_path / "plans").glob("*.plan"):
+            path.write_bytes(path.read_bytes()[:-1])
+
+    def test_damaged_plans_are_built_again_at_the_start(
+        self, config: Config, machine: World, tmp_path: Path, script: Path
+    ) -> None:
+        voice_build.build(config, "", "auto")
+        self.damage(tmp_path)
+        done = next(event for event in say(config, NullSink(paced=False)) if isinstance(event, Synthesized))
+        assert done.backend == "tensorrt 10.3.0 + onnxruntime-cpu"
+        assert machine.builds == 4, "the others were built by the child"
+        assert len(list((tmp_path / "plans").glob("*.plan"))) == 4
+
+    def test_auto_speaks_meanwhile(self, config: Config, machine: World, tmp_path: Path, script: Path) -> None:
+        voice_build.build(config, "", "auto")
+        self.damage(tmp_path)
+        script.write_text("#!/bin/sh\nexec sleep 100\n")
+        auto = config.model_copy(update={"engine": config.engine.model_copy(update={"backend": "auto"})})
+        begun = time.monotonic()
+        done = next(event for event in say(auto, NullSink(paced=False)) if isinstance(event, Synthesized))
+        assert done.backend == "onnxruntime-cpu"
+        assert time.monotonic() - begun < 60, "the child was ended"
+
+    def test_a_build_that_is_killed_is_tried_twice_only(
+        self, config: Config, machine: World, tmp_path: Path, script: Path
+    ) -> None:
+        voice_build.build(config, "", "auto")
+        self.damage(tmp_path)
+        text = script.read_text().replace("sys.exit(", "import os\nos.nice = lambda _: None\nsys.exit(")
+        killing = "from daemon import voice_build\nworld.faults.during_build = lambda: os.kill(os.getpid(), 9)"
+        script.write_text(
+            text.replace(
+                "World(gpu=DriverGpu(driver)).module()", "(world := World(gpu=DriverGpu(driver))).module()"
+            ).replace("from daemon import voice_build", f"import os\n{killing}")
+        )
+        for _ in range(2):
+            with pytest.raises(EngineError, match="has no fp32 plan"):
+                say(config, NullSink(paced=False))
+        started = tmp_path / "started"
+        script.write_text(f"#!/bin/sh\ntouch {started}\n")
+        with pytest.raises(EngineError, match="it was killed 2 times, perhaps for want of memory"):
+            say(config, NullSink(paced=False))
+        assert not started.exists()
+
+    def test_where_nothing_was_built_nothing_is(
+        self, config: Config, machine: World, tmp_path: Path, script: Path
+    ) -> None:
+        started = tmp_path / "started"
+        script.write_text(f"#!/bin/sh\ntouch {started}\n")
+        with pytest.raises(EngineError, match="has no fp32 plan"):
+            say(config, NullSink(paced=False))
+        assert not started.exists()
