@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -83,5 +84,8 @@ def _registered(bindings: Any, size_bytes: int) -> Allocation:  # noqa: ANN401  
     pages = np.frombuffer(mmap.mmap(-1, -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE), np.uint8)
     place = address(pages)
     call(bindings.cuMemHostRegister, place, pages.nbytes, bindings.CU_MEMHOSTREGISTER_DEVICEMAP)
-    device = call(bindings.cuMemHostGetDevicePointer, place, 0)
-    return Allocation(pages[:size_bytes], place, int(device), lambda: call(bindings.cuMemHostUnregister, place))
+    with ExitStack() as on_error:
+        on_error.callback(call, bindings.cuMemHostUnregister, place)
+        device = call(bindings.cuMemHostGetDevicePointer, place, 0)
+        free = on_error.pop_all().close
+    return Allocation(pages[:size_bytes], place, int(device), free)
