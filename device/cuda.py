@@ -200,11 +200,12 @@ class Cuda:
         return allocate(self._driver, self.memory_kind, padded)
 
     def _leave_context(self) -> None:
-        with errors_of(self._driver.pycuda):
-            self._context.detach()
-        if self._driver.bindings is not None:
-            # PyCUDA takes for granted that releasing a context pops it. The driver does not pop the primary one.
-            call(self._driver.bindings.cuCtxPopCurrent)
+        pycuda, bindings = self._driver.pycuda, self._driver.bindings
+        with errors_of(pycuda), ExitStack() as last_to_first:
+            last_to_first.callback(self._context.detach)
+            if bindings is not None:
+                # PyCUDA takes for granted that releasing a context pops it. The driver does not pop the primary one.
+                call(bindings.cuCtxPopCurrent)
 
     def _abandon_context(self) -> None:
         with errors_of(self._driver.pycuda):

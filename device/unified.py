@@ -80,8 +80,9 @@ def allocate(driver: Driver, kind: MemoryKind, size_bytes: int) -> Allocation:
 
 
 def _registered(bindings: Any, size_bytes: int) -> Allocation:  # noqa: ANN401  a module without types
-    # Page-aligned and whole pages, as some drivers insist.
-    pages = np.frombuffer(mmap.mmap(-1, -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE), np.uint8)
+    # Whole pages, as some drivers insist; private ones, as malloc has them.
+    size = -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    pages = np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
     place = address(pages)
     call(bindings.cuMemHostRegister, place, pages.nbytes, bindings.CU_MEMHOSTREGISTER_DEVICEMAP)
     with ExitStack() as on_error:
