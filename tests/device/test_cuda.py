@@ -254,6 +254,7 @@ class TestThreads:
         stream.synchronize()
         stop.set()
         thread.join(10)
+        monkeypatch.delenv("SIMCUDA_WORK_MS")
         assert max(gaps) < 0.7
 
 
