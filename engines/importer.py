@@ -76,8 +76,8 @@ def _finish(store: PackStore, info: PackInfo, parts: Split, acoustic: onnx.Model
     with closing(VitsVoice(info, OrtEngine(graphs[ACOUSTIC_FILE]), vocoder)) as voice:
         latents = _compare(voice, parts)
         margins = calibration.measure_margins(voice, latents)
-        speed = calibration.measure_speed(voice)
-        device = calibration.device_name(voice, threads=0)
+        speed = calibration.measure_speed(vocoder, info)
+        device = calibration.device_name(vocoder, threads=0)
     progress("writing the pack")
     files = {file: hashlib.sha256(data).hexdigest() for file, data in graphs.items()}
     pack = store.put(info.name, info.model_copy(update={"margins": margins, "files": files}), graphs)

@@ -51,7 +51,7 @@ class VitsVoice:
         self.speed: Speed = UNKNOWN_SPEED
         """What a window costs here: the schedule follows from it. Whoever has measured it says so."""
         self._acoustic = acoustic
-        self._vocoder = vocoder
+        self.vocoder: Final = vocoder
 
     @classmethod
     def load(cls, pack: Pack, *, threads: int = 0) -> VitsVoice:
@@ -61,13 +61,14 @@ class VitsVoice:
 
     @property
     def backend(self) -> str:
-        """Who computes the vocoder, which is nearly all of the work."""
-        return self._vocoder.backend
+        """Who computes: the vocoder, which is nearly all of the work, and the acoustic part where that is another."""
+        vocoder, acoustic = self.vocoder.backend, self._acoustic.backend
+        return vocoder if vocoder == acoustic else f"{vocoder} + {acoustic}"
 
     @property
     def precision(self) -> str:
         """In what the vocoder computes."""
-        return self._vocoder.precision
+        return self.vocoder.precision
 
     def noise(self, ids: int, rng: np.random.Generator, *, length_scale: float = 1.0) -> Noise:
         """Draw the noise for a sentence of `ids` phoneme ids."""
@@ -99,26 +100,22 @@ class VitsVoice:
 
     def windows(self, latents: Latents, capacity: int) -> Iterator[Window]:
         """Divide a sentence into windows that emit at most `capacity` frames each."""
-        return self._vocoder.windows(latents.shape[2], speed=self.speed, capacity=capacity)
-
-    def trial(self, latent_frames: int) -> Window:
-        """Give a window of about so many latent frames, to be timed."""
-        return self._vocoder.trial(latent_frames)
+        return self.vocoder.windows(latents.shape[2], speed=self.speed, capacity=capacity)
 
     def frames_needed(self, window: Window) -> int:
         """Give the output frames that `render` writes for `window`; what is beyond `Window.frames` is nobody's."""
-        return self._vocoder.frames_needed(window)
+        return self.vocoder.frames_needed(window)
 
     def render(self, latents: Latents, window: Window, delivery: Delivery, output: Samples) -> None:
         """Run the vocoder part on one window, straight into `output`, which is just `frames_needed` long."""
-        self._vocoder.render(latents, window, output, gain=delivery.gain, speaker=delivery.speaker)
+        self.vocoder.render(latents, window, output, gain=delivery.gain, speaker=delivery.speaker)
         if not _all_finite(output):
             raise SynthesisError(self.info.name, "its vocoder part gave values that are no numbers")
 
     def close(self) -> None:
         """Free both engines. Idempotent."""
         self._acoustic.close()
-        self._vocoder.close()
+        self.vocoder.close()
 
 
 def _all_finite(array: NDArray[np.float32]) -> bool:

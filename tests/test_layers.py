@@ -28,6 +28,7 @@ OWNER = {
 IMPORT_TIME_ONLY = {
     "onnx": (
         "engines/importer.py",
+        "engines/plan_build.py",
         "engines/runtime/choices.py",
         "engines/runtime/fold.py",
         "engines/runtime/fuse.py",
@@ -40,7 +41,7 @@ IMPORT_TIME_ONLY = {
         "engines/vits_static.py",
     )
 }
-"""Needed to import a voice, never by a daemon that speaks."""
+"""Needed to import or build a voice, never by a daemon that speaks."""
 
 
 def modules() -> Iterator[Path]:

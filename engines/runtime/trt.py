@@ -7,13 +7,14 @@ which takes microseconds; the output is written straight to the address that it 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
+from device.cuda import Cuda
 from device.errors import DeviceError
 from engines.errors import EngineError
 
@@ -21,49 +22,12 @@ if TYPE_CHECKING:
     import tensorrt
 
 # `tensorrt` is for annotations elsewhere: the other modules of TensorRT's part import its types from here.
-__all__ = ["Gpu", "Launchable", "Stream", "TensorRt", "binding", "driver_errors", "logger_of", "tensorrt"]
+__all__ = ["TensorRt", "binding", "driver_errors", "logger_of", "tensorrt"]
 
 _LOG = logging.getLogger(__name__)
 
 _MAJORS: Final = (10, 11)
 """What this code was written against; 8.x knows no strong typing, and its engines differ in much else."""
-
-
-class Launchable(Protocol):
-    """Recorded work of a stream (`device.cuda.Graph`)."""
-
-    def launch(self) -> None:
-        """Enqueue it on the stream that it was recorded from."""
-
-    def close(self) -> None:
-        """Free it. Idempotent."""
-
-
-class Stream(Protocol):
-    """A stream other than the default one (`device.cuda.Stream`)."""
-
-    @property
-    def handle(self) -> int:
-        """As the driver knows it; never 0."""
-
-    def synchronize(self) -> None:
-        """Wait until all that was enqueued is done. Others run meanwhile."""
-
-
-class Gpu(Protocol):
-    """What an engine needs of one GPU (`device.cuda.Cuda`). DeviceError where the driver fails."""
-
-    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """Allocate memory that both sides see."""
-
-    def address_of(self, array: NDArray[Any]) -> int:
-        """Give the GPU's address of an array in such memory; DeviceError for any other array."""
-
-    def stream(self, *, urgent: bool) -> Stream:
-        """Make a stream."""
-
-    def capture(self, stream: Stream, enqueue: Callable[[], None]) -> Launchable | None:
-        """Record what `enqueue` puts on `stream`, without running it; None where it cannot be recorded."""
 
 
 def binding() -> Any:  # noqa: ANN401  a module; what comes out of it is annotated by whoever takes it
@@ -118,7 +82,7 @@ def logger_of(trt: Any) -> Any:  # noqa: ANN401  its base exists only once Tenso
 class TensorRt:
     """TensorRT's runtime on one GPU. Made, used and closed by the thread that `gpu` belongs to."""
 
-    def __init__(self, gpu: Gpu) -> None:
+    def __init__(self, gpu: Cuda) -> None:
         """EngineError where there is no TensorRT that can be used."""
         self._trt = binding()
         self.version: Final[str] = self._trt.__version__

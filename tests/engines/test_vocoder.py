@@ -77,7 +77,7 @@ def test_windows_join_to_the_undivided_pass(frames: int, voice: VitsVoice, tiny:
     latents = draw(voice, frames)
     heard = stream(voice, latents, lambda size: world.gpu.empty((size,), np.float32))
     np.testing.assert_allclose(heard, calibration.render_whole(tiny, latents), rtol=0, atol=1e-4)
-    assert (voice.backend, voice.precision) == ("tensorrt 10.3.0", "int8")
+    assert (voice.backend, voice.precision) == ("tensorrt 10.3.0 + onnxruntime-cpu", "int8")
 
 
 def nan(place: NDArray[np.float32]) -> None:
@@ -143,11 +143,11 @@ def test_when_the_safer_one_is_bad_too_it_is_an_error_and_no_loop(
         with pytest.raises(EngineError, match="onnxruntime-cpu fp32 gave values that are no numbers"):
             stream(voice, latents, ordinary)
     assert len(made) == 1
-    assert voice.backend == "tensorrt 10.3.0", "the latents are to blame, not the engine"
+    assert voice.vocoder.backend == "tensorrt 10.3.0", "the latents are to blame, not the engine"
 
 
 def test_its_speed_can_be_measured(voice: VitsVoice) -> None:
-    speed = calibration.measure_speed(voice)
+    speed = calibration.measure_speed(voice.vocoder, voice.info)
     assert speed.frame_s > 0
     assert speed.overhead_s >= 0
 
