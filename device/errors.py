@@ -41,6 +41,40 @@ class BufferOwnershipError(DeviceError):
         super().__init__(f"buffer misuse: {what}")
 
 
+class MemoryUnknownError(DeviceError):
+    """The system does not say how much memory is available."""
+
+    def __init__(self, source: str, reason: str) -> None:
+        self.source = source
+        super().__init__(f"available memory is unknown: {source}: {reason}")
+
+
+class MemoryLowError(DeviceError):
+    """An allocation was not tried, because the system would have too little memory left."""
+
+    def __init__(self, wanted_bytes: int, available_bytes: int, reserve_bytes: int) -> None:
+        self.wanted_bytes = wanted_bytes
+        self.available_bytes = available_bytes
+        self.reserve_bytes = reserve_bytes
+        super().__init__(
+            f"{wanted_bytes / 2**20:.1f} MiB more would leave less than {reserve_bytes / 2**20:.0f} MiB of the "
+            f"{available_bytes / 2**20:.0f} MiB that are available: stop other programs, load fewer voices or lower "
+            "memory.pool_buffers"
+        )
+
+
+class CudaError(DeviceError):
+    """A call of the CUDA driver failed, or there is no driver, GPU or binding to call."""
+
+    def __init__(self, call: str, reason: str, advice: str = "") -> None:
+        self.call = call
+        """The driver's name of it, such as cuMemHostAlloc."""
+        self.reason = reason
+        """In the driver's words, with its name of the error where the binding tells that."""
+        self.advice = advice
+        super().__init__(f"CUDA: {call}: {reason}" + (f" ({advice})" if advice else ""))
+
+
 class SinkError(DeviceError):
     """A sink cannot be opened or has stopped taking samples."""
 

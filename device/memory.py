@@ -12,12 +12,16 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from device.errors import BufferOwnershipError, PoolClosedError, PoolExhaustedError, PoolTooLargeError
 from device.format import Samples
 
 ALIGNMENT: Final = 128
 """Bytes. One cache line of Jetson's GPU: two sides writing into one such line cost Thor's GPU a factor of 2.8."""
+
+SAMPLE_BYTES: Final = 4
+"""Of a float32."""
 
 
 class Buffer:
@@ -86,7 +90,7 @@ class AudioChunk:
 
 
 class BufferPool(Protocol):
-    """Buffers of one size. Implementations: host memory here; mapped CUDA memory on a Jetson."""
+    """Buffers of one size. Implementations: host memory here; unified memory of a GPU (`device.cuda`)."""
 
     capacity: int
     """Frames per buffer."""
@@ -104,21 +108,29 @@ class BufferPool(Protocol):
         """Wake all who wait, refuse further use. Idempotent."""
 
 
-class HostBufferPool:
-    """A `BufferPool` in one aligned arena of ordinary memory."""
+def arena_bytes(*, buffers: int, capacity: int, limit_bytes: int) -> int:
+    """Say how much aligned memory a pool takes; PoolTooLargeError where that exceeds `limit_bytes`."""
+    wanted = buffers * _stride(capacity)
+    if wanted > limit_bytes:
+        raise PoolTooLargeError(wanted, limit_bytes)
+    return wanted
 
-    def __init__(self, *, buffers: int, capacity: int, limit_bytes: int) -> None:
-        """Allocate `buffers` buffers of `capacity` frames; PoolTooLargeError where they exceed `limit_bytes`."""
-        itemsize = np.dtype(np.float32).itemsize
-        stride = -(-capacity * itemsize // ALIGNMENT) * ALIGNMENT
-        if buffers * stride > limit_bytes:
-            raise PoolTooLargeError(buffers * stride, limit_bytes)
+
+def _stride(capacity: int) -> int:
+    """Bytes from one buffer to the next: no cache line holds samples of two."""
+    return -(-capacity * SAMPLE_BYTES // ALIGNMENT) * ALIGNMENT
+
+
+class ArenaPool:
+    """A `BufferPool` in one stretch of memory, whatever its kind. Thread-safe."""
+
+    def __init__(self, arena: NDArray[np.uint8], *, buffers: int, capacity: int) -> None:
+        """Divide `arena`, which begins at a multiple of ALIGNMENT and has the size that `arena_bytes` says."""
         self.capacity = capacity
         self.size = buffers
-        arena = np.zeros(buffers * stride + ALIGNMENT, dtype=np.uint8)
-        start = -int(arena.ctypes.data) % ALIGNMENT
+        stride = _stride(capacity)
         self._buffers = [
-            Buffer(arena[start + i * stride :][: capacity * itemsize].view(np.float32), self._take_back)
+            Buffer(arena[i * stride :][: capacity * SAMPLE_BYTES].view(np.float32), self._take_back)
             for i in range(buffers)
         ]
         self._free = list(self._buffers)
@@ -142,12 +154,28 @@ class HostBufferPool:
             return buffer
 
     def close(self) -> None:
-        """See `BufferPool.close`. The memory itself goes when the last view of it does."""
+        """See `BufferPool.close`. The memory stays as long as its owner keeps it."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+
+    def wait_until_unused(self, timeout_s: float) -> bool:
+        """Wait, after `close`, until the last holder has released; False after `timeout_s`."""
+        with self._changed:
+            return self._changed.wait_for(lambda: len(self._free) == self.size, timeout_s)
 
     def _take_back(self, buffer: Buffer) -> None:
         with self._changed:
             self._free.append(buffer)
             self._changed.notify()
+
+
+class HostBufferPool(ArenaPool):
+    """A `BufferPool` in ordinary memory, which lives until the last view of it is gone."""
+
+    def __init__(self, *, buffers: int, capacity: int, limit_bytes: int) -> None:
+        """Allocate `buffers` buffers of `capacity` frames; PoolTooLargeError where they exceed `limit_bytes`."""
+        wanted = arena_bytes(buffers=buffers, capacity=capacity, limit_bytes=limit_bytes)
+        memory = np.zeros(wanted + ALIGNMENT, dtype=np.uint8)
+        start = -int(memory.ctypes.data) % ALIGNMENT
+        super().__init__(memory[start : start + wanted], buffers=buffers, capacity=capacity)

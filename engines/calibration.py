@@ -20,10 +20,11 @@ from typing import Any, Final
 import numpy as np
 
 from device.format import Samples
-from engines.pack import Pack, PackStore
+from engines.pack import Pack, PackInfo, PackStore
 from engines.resampling import HALF_TAPS, block_size
 from engines.text.phonemes import Phonemizer, merge_clusters, phoneme_ids, sentences_of
-from engines.vits import Delivery, Latents, VitsVoice
+from engines.vits import Delivery, VitsVoice
+from engines.vocoder import Latents, Vocoder
 from engines.windows import Margins, Speed, Window, output_frames
 
 _LOG = logging.getLogger(__name__)
@@ -146,25 +147,23 @@ def _least(error: Callable[[int], float], most: int) -> int:
     return bisect.bisect_left(range(most), True, key=lambda margin: error(margin) <= _JOIN_ERROR)  # noqa: FBT003
 
 
-def measure_speed(voice: VitsVoice) -> Speed:
+def measure_speed(vocoder: Vocoder, info: PackInfo) -> Speed:
     """Time two sizes of window; takes as long as some 1,500 latent frames."""
-    info = voice.info
-    block_in = block_size(info.sample_rate)[0]
     rng = np.random.default_rng(0)
-    seconds: list[float] = []
-    for frames in _TIMED_FRAMES:
+    timed: list[tuple[int, float]] = []
+    for window in map(vocoder.trial, _TIMED_FRAMES):
+        frames = window.stop - window.start
         latents = rng.standard_normal((1, info.channels, frames), dtype=np.float32)
-        starts = np.arange(frames * info.hop // block_in) * block_in
-        window = Window(0, frames, 0, frames, starts, 0, last=True)
-        render(voice, latents, window)
+        output = np.empty(vocoder.frames_needed(window), np.float32)
         times = []
-        for _ in range(_TIMED_RUNS):
+        for _ in range(1 + _TIMED_RUNS):
             begun = time.perf_counter()
-            render(voice, latents, window)
+            vocoder.render(latents, window, output, gain=1.0, speaker=info.default_speaker)
             times.append(time.perf_counter() - begun)
-        seconds.append(min(times))
-    frame_s = max((seconds[1] - seconds[0]) / (_TIMED_FRAMES[1] - _TIMED_FRAMES[0]), _QUICKEST_S)
-    return Speed(max(0.0, seconds[0] - frame_s * _TIMED_FRAMES[0]), frame_s)
+        timed.append((frames, min(times[1:])))
+    (few, short_s), (many, long_s) = timed
+    frame_s = max((long_s - short_s) / max(1, many - few), _QUICKEST_S)
+    return Speed(max(0.0, short_s - frame_s * few), frame_s)
 
 
 def calibrate(store: PackStore, name: str, *, threads: int) -> tuple[Margins, Speed]:
@@ -174,14 +173,14 @@ def calibrate(store: PackStore, name: str, *, threads: int) -> tuple[Margins, Sp
         ids = probe_ids(voice)
         delivery = Delivery(speaker=voice.info.default_speaker)
         latents = voice.latents(ids, delivery, voice.noise(len(ids), np.random.default_rng(0)))
-        margins, speed = measure_margins(voice, latents), measure_speed(voice)
-        device = device_name(voice, threads)
+        margins, speed = measure_margins(voice, latents), measure_speed(voice.vocoder, voice.info)
+        device = device_name(voice.vocoder, threads)
     pack = store.amend(pack, pack.info.model_copy(update={"margins": margins}))
     keep_speed(pack, device, speed)
     return margins, speed
 
 
-def device_name(voice: VitsVoice, threads: int) -> str:
+def device_name(vocoder: Vocoder, threads: int) -> str:
     """Name what a speed was measured on: it holds for no other processor, thread count or backend."""
     try:
         models = [
@@ -192,7 +191,7 @@ def device_name(voice: VitsVoice, threads: int) -> str:
     except OSError:
         models = []
     cpu = models[0] if models else platform.machine()
-    return f"{cpu}, {len(os.sched_getaffinity(0))} cores, {threads} threads, {voice.backend} {voice.precision}"
+    return f"{cpu}, {len(os.sched_getaffinity(0))} cores, {threads} threads, {vocoder.backend} {vocoder.precision}"
 
 
 def known_speed(pack: Pack, device: str) -> Speed | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import re
 import shutil
 import uuid
@@ -19,6 +18,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from engines.durable import flush_folder, write_flushed
 from engines.errors import SpeakerError, VoiceError
 from engines.windows import Margins
 
@@ -202,9 +202,9 @@ class PackStore:
             self.folder.mkdir(parents=True, exist_ok=True)
             content.mkdir()
             for file, data in graphs.items():
-                _write_flushed(content / file, data)
-            _write_flushed(content / INFO_FILE, info.model_dump_json(indent=1).encode())
-            _flush_folder(content)
+                write_flushed(content / file, data)
+            write_flushed(content / INFO_FILE, info.model_dump_json(indent=1).encode())
+            flush_folder(content)
             new_link.symlink_to(content.name)
             new_link.replace(link)
         except OSError as error:
@@ -212,7 +212,7 @@ class PackStore:
             new_link.unlink(missing_ok=True)
             raise VoiceError(str(link), f"cannot be written: {error.strerror or error}") from error
         try:
-            _flush_folder(self.folder)
+            flush_folder(self.folder)
             self._clear_leftovers(name)
         except OSError as error:
             _LOG.warning("voice %s is imported, but %s could not be tidied: %s", name, self.folder, error)
@@ -223,9 +223,9 @@ class PackStore:
         path = pack.folder / INFO_FILE
         temporary = path.with_suffix(f".{uuid.uuid4().hex}")
         try:
-            _write_flushed(temporary, info.model_dump_json(indent=1).encode())
+            write_flushed(temporary, info.model_dump_json(indent=1).encode())
             temporary.replace(path)
-            _flush_folder(pack.folder)
+            flush_folder(pack.folder)
         except OSError as error:
             temporary.unlink(missing_ok=True)
             raise VoiceError(str(path), f"cannot be written: {error.strerror or error}") from error
@@ -236,7 +236,7 @@ class PackStore:
         link = self.folder / check_name(name)
         try:
             link.unlink()
-            _flush_folder(self.folder)
+            flush_folder(self.folder)
             self._clear_leftovers(name)
         except FileNotFoundError:
             raise VoiceError(name, f"is not among the voices in {self.folder}") from None
@@ -276,18 +276,3 @@ class PackStore:
         for leftover in self.folder.glob(f".{name}@*"):
             if leftover.name != current:
                 leftover.unlink() if leftover.is_symlink() else shutil.rmtree(leftover, ignore_errors=True)
-
-
-def _write_flushed(path: Path, content: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

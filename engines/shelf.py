@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from engines import calibration
-from engines.errors import EngineError
-from engines.pack import Pack, PackStore
+from engines.backends import Gpu, Wanted, load_voice
+from engines.pack import PackStore
 from engines.vits import Delivery, VitsVoice
 
 _MOST_LOADED: Final = 3
@@ -26,28 +25,15 @@ class Preferences:
     noise_scale: float | None = None
     noise_w: float | None = None
     seed: int | None = None
-    backend: str = "auto"
-    precision: str = "auto"
-    threads: int = 0
-    """Per engine; 0: one per core."""
-
-
-def load_voice(pack: Pack, *, threads: int) -> VitsVoice:
-    """Load a pack with the speed known of it on this device; measured now, in half a second, where it is not."""
-    voice = VitsVoice.load(pack, threads=threads)
-    device = calibration.device_name(voice, threads)
-    speed = calibration.known_speed(pack, device)
-    if speed is None:
-        speed = calibration.measure_speed(voice)
-        calibration.keep_speed(pack, device, speed)
-    voice.speed = speed
-    return voice
+    engine: Wanted = field(default_factory=Wanted)
 
 
 class VoiceShelf:
     """Loads voices when they are first asked for and keeps the last few. For one thread."""
 
-    def __init__(self, store: PackStore, preferences: Preferences) -> None:
+    def __init__(self, store: PackStore, preferences: Preferences, gpu: Gpu | None = None) -> None:
+        """Load voices of `store`; on `gpu`, for as long as that is open, where it is the quickest."""
+        self._gpu = gpu
         self._store = store
         self._preferences = preferences
         self._loaded: OrderedDict[str, VitsVoice] = OrderedDict()
@@ -58,10 +44,7 @@ class VoiceShelf:
         name = self._store.default_name(name or self._preferences.voice)
         voice = self._loaded.get(name)
         if voice is None:
-            wanted = self._preferences
-            if wanted.backend not in {"auto", "ort"} or wanted.precision not in {"auto", "fp32"}:
-                raise EngineError(f"backend {wanted.backend}", f"with precision {wanted.precision} is not built in")
-            voice = load_voice(self._store.get(name), threads=wanted.threads)
+            voice = load_voice(self._store.get(name), self._preferences.engine, self._gpu)
             self._loaded[name] = voice
             if len(self._loaded) > _MOST_LOADED:
                 self._loaded.popitem(last=False)[1].close()

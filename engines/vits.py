@@ -11,15 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.format import Samples
+from engines.acoustic import Acoustic
 from engines.errors import SynthesisError
 from engines.pack import Pack, PackInfo
-from engines.resampling import block_size
-from engines.runtime.engine import Engine
 from engines.runtime.ort import OrtEngine
-from engines.windows import UNKNOWN_SPEED, Speed, Window, plan
-
-Latents = NDArray[np.float32]
-"""Shape [1, channels, T], one frame per `hop` samples."""
+from engines.vocoder import FreeVocoder, Latents, Vocoder
+from engines.windows import UNKNOWN_SPEED, Speed, Window
 
 _NOISE_FRAMES_PER_ID: Final = 2
 """Prior noise made ahead per phoneme id, at normal speed: what speech takes (default voice). Beyond it noise repeats,
@@ -53,34 +50,30 @@ class Noise:
 class VitsVoice:
     """A loaded pack. One thread at a time uses it; EngineError where an engine fails."""
 
-    def __init__(self, info: PackInfo, acoustic: Engine, vocoder: Engine) -> None:
+    def __init__(self, info: PackInfo, acoustic: Acoustic, vocoder: Vocoder) -> None:
         self.info: Final = info
         self.speed: Speed = UNKNOWN_SPEED
         """What a window costs here: the schedule follows from it. Whoever has measured it says so."""
         self._acoustic = acoustic
-        self._vocoder = vocoder
-        self._block_out = block_size(info.sample_rate)[1]
-        self._window: NDArray[np.float32] = np.empty(0, np.float32)
-        self._gain = np.ones(1, np.float32)
-        self._crop = np.zeros(2, np.int64)
-        self._speaker = np.zeros(1, np.int64)
+        self.vocoder: Final = vocoder
 
     @classmethod
     def load(cls, pack: Pack, *, threads: int = 0) -> VitsVoice:
         """Load both graphs of `pack` on the CPU; `threads` 0 means one per core."""
         noise_bytes = 4 * pack.info.channels * _NOISE_FRAMES_PER_ID * USUAL_IDS  # nearly all of its inputs
         acoustic = OrtEngine(pack.acoustic, threads=threads, usual_bytes=noise_bytes)
-        return cls(pack.info, acoustic, OrtEngine(pack.vocoder, threads=threads))
+        return cls(pack.info, acoustic, FreeVocoder(pack.info, OrtEngine(pack.vocoder, threads=threads)))
 
     @property
     def backend(self) -> str:
-        """Who computes the vocoder, which is nearly all of the work."""
-        return self._vocoder.backend
+        """Who computes: the vocoder, which is nearly all of the work, and the acoustic part where that is another."""
+        vocoder, acoustic = self.vocoder.backend, self._acoustic.backend
+        return vocoder if vocoder == acoustic else f"{vocoder} + {acoustic}"
 
     @property
     def precision(self) -> str:
         """In what the vocoder computes."""
-        return self._vocoder.precision
+        return self.vocoder.precision
 
     def noise(self, ids: int, rng: np.random.Generator, *, length_scale: float = 1.0) -> Noise:
         """Draw the noise for a sentence of `ids` phoneme ids."""
@@ -112,46 +105,22 @@ class VitsVoice:
 
     def windows(self, latents: Latents, capacity: int) -> Iterator[Window]:
         """Divide a sentence into windows that emit at most `capacity` frames each."""
-        info = self.info
-        return plan(
-            latents.shape[2],
-            hop=info.hop,
-            rate=info.sample_rate,
-            margins=info.margins,
-            speed=self.speed,
-            capacity=capacity,
-        )
+        return self.vocoder.windows(latents.shape[2], speed=self.speed, capacity=capacity)
 
     def frames_needed(self, window: Window) -> int:
-        """Give the output frames that `render` writes for `window`."""
-        return window.block_starts.size * self._block_out
+        """Give the output frames that `render` writes for `window`; what is beyond `Window.frames` is nobody's."""
+        return self.vocoder.frames_needed(window)
 
     def render(self, latents: Latents, window: Window, delivery: Delivery, output: Samples) -> None:
         """Run the vocoder part on one window, straight into `output`, which is just `frames_needed` long."""
-        size = latents.shape[1] * (window.stop - window.start)
-        if self._window.size < size:
-            self._window = np.empty(size, np.float32)
-        part = self._window[:size].reshape(1, latents.shape[1], window.stop - window.start)
-        np.copyto(part, latents[:, :, window.start : window.stop])
-        self._gain[0] = delivery.gain
-        self._crop[:] = window.crop_start, window.crop_stop
-        feeds: dict[str, NDArray[np.generic]] = {
-            "latents": part,
-            "crop": self._crop,
-            "starts": window.block_starts,
-            "gain": self._gain,
-        }
-        if self.info.multi_speaker:
-            self._speaker[0] = delivery.speaker
-            feeds["sid"] = self._speaker
-        self._vocoder.run_into(feeds, output)
+        self.vocoder.render(latents, window, output, gain=delivery.gain, speaker=delivery.speaker)
         if not _all_finite(output):
             raise SynthesisError(self.info.name, "its vocoder part gave values that are no numbers")
 
     def close(self) -> None:
         """Free both engines. Idempotent."""
         self._acoustic.close()
-        self._vocoder.close()
+        self.vocoder.close()
 
 
 def _all_finite(array: NDArray[np.float32]) -> bool:

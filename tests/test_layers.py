@@ -28,15 +28,20 @@ OWNER = {
 IMPORT_TIME_ONLY = {
     "onnx": (
         "engines/importer.py",
+        "engines/plan_build.py",
         "engines/runtime/choices.py",
         "engines/runtime/fold.py",
         "engines/runtime/fuse.py",
         "engines/runtime/graph.py",
+        "engines/runtime/half.py",
+        "engines/runtime/static.py",
         "engines/vits_attention.py",
+        "engines/vits_fixed.py",
         "engines/vits_graph.py",
+        "engines/vits_static.py",
     )
 }
-"""Needed to import a voice, never by a daemon that speaks."""
+"""Needed to import or build a voice, never by a daemon that speaks."""
 
 
 def modules() -> Iterator[Path]:

@@ -27,8 +27,8 @@ import onnx
 
 from device.memory import HostBufferPool
 from engines import importer, piper
+from engines.backends import Wanted, load_voice
 from engines.pack import PackStore
-from engines.shelf import load_voice
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
 
@@ -72,7 +72,7 @@ def timed(pieces: Callable[[str], Iterator[float]]) -> Speak:
 
 def speakd(source: piper.Source, folder: Path, threads: int) -> Speak:
     pack = importer.import_voice(source, PackStore(folder / "packs"))
-    voice = load_voice(pack, threads=threads)
+    voice = load_voice(pack, Wanted(threads=threads))
     synthesizer = Synthesizer(Phonemizer(30), HostBufferPool(buffers=8, capacity=192_000, limit_bytes=2**26))
 
     def speak(text: str) -> Iterator[float]:

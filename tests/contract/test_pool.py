@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from device.cuda import Cuda
 from device.errors import BufferOwnershipError, PoolClosedError, PoolExhaustedError, PoolTooLargeError
 from device.memory import ALIGNMENT, AudioChunk, Buffer, BufferPool, HostBufferPool
+from device.unified import MemoryKind
 
 MakePool: TypeAlias = Callable[..., BufferPool]
 
@@ -23,15 +26,34 @@ LIMIT = 1 << 20
 FREE_AFTER_S = 0.05
 
 
-@pytest.fixture(params=[HostBufferPool], scope="module")
-def make_pool(request: pytest.FixtureRequest) -> MakePool:
-    implementation: Any = request.param
+@pytest.fixture(params=["host", "mapped", "managed", "registered"], scope="module")
+def make_pool(request: pytest.FixtureRequest) -> Iterator[MakePool]:
+    """Give a function that makes a pool: in ordinary memory, or in each kind that a GPU shares."""
+    made: list[Any] = []
 
     def make(*, buffers: int = BUFFERS, capacity: int = CAPACITY, limit_bytes: int = LIMIT) -> BufferPool:
-        pool: BufferPool = implementation(buffers=buffers, capacity=capacity, limit_bytes=limit_bytes)
+        made.append(implementation(buffers=buffers, capacity=capacity, limit_bytes=limit_bytes))
+        pool: BufferPool = made[-1]
         return pool
 
-    return make
+    if request.param == "host":
+        implementation: Callable[..., BufferPool] = HostBufferPool
+        yield make
+        return
+    request.getfixturevalue("cuda_driver")
+    with closing(Cuda()) as cuda:
+        cuda.memory_kind = MemoryKind(request.param)
+        implementation = cuda.buffer_pool
+        yield make
+        for pool in made:
+            give_back(pool)
+
+
+def give_back(pool: Any) -> None:  # noqa: ANN401  any implementation
+    """Release what a test has left held."""
+    for buffer in set(pool._buffers) - set(pool._free):
+        while buffer not in pool._free:
+            buffer.release()
 
 
 @pytest.fixture
@@ -150,6 +172,7 @@ class TestBufferPool:
         assert (caught.value.wanted_bytes, caught.value.limit_bytes) == (2 * aligned, 2 * aligned - 1)
         assert "memory.pinned_limit_mb" in str(caught.value)
 
+    @settings(deadline=None)  # to page-lock memory takes as long as the system likes
     @given(steps=st.lists(st.tuples(st.sampled_from(["acquire", "retain", "release"]), st.integers(0, 99))))
     def test_counts_right_in_any_order(self, make_pool: MakePool, steps: list[tuple[str, int]]) -> None:
         pool = make_pool()

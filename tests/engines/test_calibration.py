@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from engines import calibration
+from engines.backends import Wanted, load_voice
 from engines.pack import Pack, PackStore
-from engines.shelf import Preferences, VoiceShelf, load_voice
+from engines.shelf import Preferences, VoiceShelf
 from engines.vits import Delivery, VitsVoice
 from engines.windows import Margins, Speed
 
@@ -33,7 +34,7 @@ def test_margins_are_what_the_graph_reaches(tiny: VitsVoice) -> None:
 
 
 def test_more_frames_take_longer(tiny: VitsVoice) -> None:
-    speed = calibration.measure_speed(tiny)
+    speed = calibration.measure_speed(tiny.vocoder, tiny.info)
     assert speed.frame_s > 0
     assert speed.overhead_s >= 0
 
@@ -67,17 +68,17 @@ def test_a_spoilt_speed_is_unknown(pack: Pack, content: str) -> None:
 def test_loading_measures_what_is_not_known_and_keeps_it(pack: Pack) -> None:
     path = pack.folder / calibration.SPEED_FILE
     path.unlink()
-    with closing(load_voice(pack, threads=1)) as voice:
+    with closing(load_voice(pack, Wanted(threads=1))) as voice:
         stored = json.loads(path.read_text())
         assert voice.speed == Speed(stored["overhead_s"], stored["frame_s"])
         assert "1 threads" in stored["device"]
 
 
 def test_loading_trusts_what_is_known(pack: Pack) -> None:
-    shelf = VoiceShelf(PackStore(pack.folder.parent), Preferences(threads=1))
-    device = calibration.device_name(shelf.get(), 1)
+    shelf = VoiceShelf(PackStore(pack.folder.parent), Preferences(engine=Wanted(threads=1)))
+    device = calibration.device_name(shelf.get().vocoder, 1)
     calibration.keep_speed(pack, device, Speed(0.5, 0.25))
-    with closing(load_voice(pack, threads=1)) as voice:
+    with closing(load_voice(pack, Wanted(threads=1))) as voice:
         assert voice.speed == Speed(0.5, 0.25)
 
 
@@ -89,7 +90,7 @@ def test_calibrating_measures_both_anew(pack: Pack) -> None:
     margins, speed = calibration.calibrate(store, "tiny", threads=1)
     assert margins == measured
     assert store.get("tiny").info.margins == measured
-    with closing(load_voice(store.get("tiny"), threads=1)) as voice:
+    with closing(load_voice(store.get("tiny"), Wanted(threads=1))) as voice:
         assert voice.speed == speed
     assert not [path for path in pack.folder.iterdir() if path.suffix not in {".json", ".onnx"}]
 

@@ -9,6 +9,7 @@ import pytest
 from device.format import PERIOD, Samples
 from device.memory import Buffer, HostBufferPool
 from engines import windows
+from engines.backends import Wanted
 from engines.errors import EngineError, SpeakerError, SynthesisError
 from engines.pack import Pack, PackStore
 from engines.runtime.engine import Feeds
@@ -78,13 +79,13 @@ def test_the_engine_writes_where_the_chunk_points(
     synthesizer: Synthesizer, tiny: VitsVoice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[int] = []
-    render = tiny._vocoder.run_into
+    render = tiny.vocoder._engine.run_into
 
     def recording(feeds: Feeds, output: Samples) -> None:
         written.append(output.ctypes.data)
         render(feeds, output)
 
-    monkeypatch.setattr(tiny._vocoder, "run_into", recording)
+    monkeypatch.setattr(tiny.vocoder._engine, "run_into", recording)
     handed = []
     for chunk in synthesizer.chunks(Utterance(SENTENCE, seed=1), tiny, Tally()):
         handed.append((chunk.buffer.address, chunk.samples.ctypes.data))
@@ -161,7 +162,7 @@ def test_a_failing_engine_loses_no_buffer(
         raise EngineError("vocoder", "failed: for the test")
 
     with monkeypatch.context() as patch:
-        patch.setattr(tiny._vocoder, "run_into", fail)
+        patch.setattr(tiny.vocoder._engine, "run_into", fail)
         with pytest.raises(EngineError):
             list(synthesizer.chunks(Utterance("hello"), tiny, Tally()))
     assert pool.free == pool.size
@@ -174,7 +175,7 @@ def test_no_number_is_never_played(
         output[:] = np.nan
 
     with monkeypatch.context() as patch:
-        patch.setattr(tiny._vocoder, "run_into", spoil)
+        patch.setattr(tiny.vocoder._engine, "run_into", spoil)
         with pytest.raises(SynthesisError):
             list(synthesizer.chunks(Utterance("hello"), tiny, Tally()))
     assert pool.free == pool.size
@@ -205,7 +206,7 @@ def test_given_noise_is_used(synthesizer: Synthesizer, tiny: VitsVoice) -> None:
 class TestShelf:
     @pytest.fixture
     def shelf(self, tiny_pack: Pack) -> VoiceShelf:
-        return VoiceShelf(PackStore(tiny_pack.folder.parent), Preferences(length_scale=2.0, threads=1))
+        return VoiceShelf(PackStore(tiny_pack.folder.parent), Preferences(length_scale=2.0, engine=Wanted(threads=1)))
 
     def test_preferences_win_over_the_voice(self, shelf: VoiceShelf) -> None:
         delivery = shelf.delivery(shelf.get(), gain=0.5)
