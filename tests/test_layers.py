@@ -33,10 +33,12 @@ IMPORT_TIME_ONLY = {
         "engines/runtime/fold.py",
         "engines/runtime/fuse.py",
         "engines/runtime/graph.py",
+        "engines/runtime/half.py",
         "engines/runtime/static.py",
         "engines/vits_attention.py",
         "engines/vits_fixed.py",
         "engines/vits_graph.py",
+        "engines/vits_static.py",
     )
 }
 """Needed to import or build a voice, never by a daemon that speaks."""

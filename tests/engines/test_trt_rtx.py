@@ -5,44 +5,29 @@ It cannot run what it builds here, nor build for a Jetson's GPU, but it refuses 
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import onnx
 import pytest
-import tensorrt_rtx_bindings
 from simulators import graphs, half
+from simulators.rtx import GENERATIONS, generation, put_in_place
 
 from engines.errors import EngineError
 from engines.fixed_windows import WindowShape, default_shapes
 from engines.pack import Pack, PackStore
-from engines.runtime import trt
 from engines.runtime.trt_build import Progress, build
 from engines.vits_fixed import fixed_vocoder
 
 pytestmark = pytest.mark.filterwarnings("ignore:Use Deprecated in TensorRT-RTX:DeprecationWarning")  # its timing cache
 
 CAPACITY = 192_000
-GENERATIONS = ("SM80", "SM86", "SM89")
-"""The GPUs nearest to Orin's SM 87 that it builds for."""
 
 
 @pytest.fixture(autouse=True)
 def rtx(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put it in TensorRT's place; its versions are counted differently."""
-    monkeypatch.setitem(sys.modules, "tensorrt", tensorrt_rtx_bindings)
-    monkeypatch.setattr(trt, "_MAJORS", (1,))
-
-
-def generation(name: str) -> Callable[[Any, Any], None]:
-    def configure(binding: Any, config: Any) -> None:  # noqa: ANN401
-        config.num_compute_capabilities = 1
-        config.set_compute_capability(getattr(binding.ComputeCapability, name), 0)
-
-    return configure
+    put_in_place(monkeypatch)
 
 
 @pytest.fixture(scope="module")
