@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from daemon.config import Config, packs_folder, phrases_folder
 from daemon.messages import Event, Inbox
 from daemon.player import Job, Player
 from daemon.queue import Waiting
+from daemon.rendering import Renderers
 from daemon.speaker import Speaker
 from daemon.synthesis import Kept, Order, SynthesisThread
 from daemon.worker import Worker
@@ -22,6 +24,8 @@ from device.null import NullSink
 from device.sink import Sink
 from device.wav import WavSink
 from engines.pack import PackStore
+from engines.precedence import Precedence
+from engines.shared_voices import ConcurrentVoice, SharedVoices
 from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
@@ -32,6 +36,12 @@ BUFFER_FRAMES: Final = 4 * RATE
 
 _STOP_S: Final = 15.0
 """For all threads to end: the engine finishes its window, some 0.2 s here, on a slow board perhaps two."""
+
+_MOST_RENDERERS: Final = 4
+"""Threads, one per core up to here: each takes up to 90 MB while it computes."""
+
+_MOST_RENDERS: Final = 100
+"""Orders that wait: what is longer than this is nobody's plan."""
 
 _WARM_UP_TEXT: Final = "1 2 3 4 5 6"
 """Some 2.5 s in any language: the window sizes that follow one another in the first seconds of speech."""
@@ -59,11 +69,23 @@ class Service:
             limit_bytes=config.memory.pinned_limit_mb * 2**20,
         )
         self._phonemizer = Phonemizer(config.limits.phonemes_timeout_s)
-        self._shelf = VoiceShelf(PackStore(packs_folder(config)), preferences(config))
-        self._synthesizer = Synthesizer(self._phonemizer, self._pool)
+        self._precedence = Precedence()
+        store = PackStore(packs_folder(config))
+        self._shelf = VoiceShelf(store, preferences(config))
+        self._synthesizer = Synthesizer(self._phonemizer, self._pool, self._precedence)
+        self.renderers = Renderers(
+            SharedVoices(store, lambda pack: ConcurrentVoice(pack, self._precedence)),
+            Phonemizer(config.limits.phonemes_timeout_s),
+            preferences(config),
+            self.inbox.put,
+            threads=min(_MOST_RENDERERS, len(os.sched_getaffinity(0))),
+            capacity=_MOST_RENDERS,
+        )
         self._player = Player(sink, self.inbox.put)
         self._kept = self._make_cache(config) if config.cache.enabled else None
-        self._engine = SynthesisThread(self._synthesizer, self._shelf, self._player, self._kept, self.inbox.put)
+        self._engine = SynthesisThread(
+            self._synthesizer, self._shelf, self._player, self._kept, self.inbox.put, self._precedence
+        )
         self.speaker = Speaker(
             queue_capacity=config.limits.max_queue, output=sink.description, publish=publish, begin=self._begin
         )
@@ -83,6 +105,7 @@ class Service:
         if self._kept is not None:
             self._kept.keeper.start()
         self._engine.start()
+        self.renderers.start()
         return voice
 
     def _make_cache(self, config: Config) -> Kept:
@@ -96,9 +119,11 @@ class Service:
         """Fall silent, end the threads, free everything. Raises nothing; a thread that hangs is left behind."""
         self._engine.stop()
         self._player.stop()
+        self.renderers.stop()
+        self._precedence.close()
         self._pool.close()
         self._phonemizer.close()
-        threads: list[Worker] = [self._engine, self._player]
+        threads: list[Worker] = [self._engine, self._player, *self.renderers.threads]
         if self._kept is not None:
             self._kept.keeper.stop()
             threads.append(self._kept.keeper)
@@ -108,6 +133,7 @@ class Service:
                 thread.join(max(0.0, deadline - time.monotonic()))
         if not self._engine.is_alive():
             self._shelf.close()
+        self.renderers.free()
 
     def _begin(self, waiting: Waiting) -> None:
         command = waiting.command

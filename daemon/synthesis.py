@@ -18,6 +18,7 @@ from device.errors import PoolClosedError
 from device.format import RATE, Samples, seconds
 from device.memory import AudioChunk
 from engines.errors import SpeechError, excerpt
+from engines.precedence import Precedence
 from engines.shelf import VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.vits import VitsVoice
@@ -59,8 +60,11 @@ class SynthesisThread(Worker):
         player: Player,
         kept: Kept | None,
         post: Callable[[Inbox], None],
+        precedence: Precedence | None = None,
     ) -> None:
+        """`precedence` over what is rendered meanwhile."""
         super().__init__("engine", post)
+        self._precedence = precedence or Precedence()
         self._synthesizer = synthesizer
         self._shelf = shelf
         self._player = player
@@ -92,7 +96,8 @@ class SynthesisThread(Worker):
             if order is None:
                 return
             self._current = order.job
-            error = self._say(order)
+            with self._precedence.urgent():
+                error = self._say(order)
             self._current = None
             self._player.end(order.job, error)
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from engines import calibration
 from engines.errors import EngineError
-from engines.pack import Pack, PackStore
+from engines.pack import Pack, PackInfo, PackStore
 from engines.vits import Delivery, VitsVoice
 
 _MOST_LOADED: Final = 3
@@ -30,6 +30,24 @@ class Preferences:
     precision: str = "auto"
     threads: int = 0
     """Per engine; 0: one per core."""
+
+    def delivery(
+        self, info: PackInfo, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
+    ) -> Delivery:
+        """Say how a voice is to speak, `rate` times as fast as usual. SpeakerError where it has no such speaker."""
+
+        def first(*values: float | None) -> float:
+            return next(value for value in values if value is not None)
+
+        if speaker is None:
+            speaker = info.default_speaker if self.speaker is None else self.speaker
+        return Delivery(
+            speaker=info.speaker_id(speaker),
+            noise_scale=first(self.noise_scale, info.noise_scale),
+            length_scale=first(self.length_scale, info.length_scale) / rate,
+            noise_w=first(self.noise_w, info.noise_w),
+            gain=gain,
+        )
 
 
 def load_voice(pack: Pack, *, threads: int) -> VitsVoice:
@@ -69,21 +87,8 @@ class VoiceShelf:
         return voice
 
     def delivery(self, voice: VitsVoice, *, speaker: int | str | None = None, gain: float = 1.0) -> Delivery:
-        """Say how `voice` is to speak. SpeakerError where it has no such speaker."""
-        wanted, info = self._preferences, voice.info
-
-        def first(*values: float | None) -> float:
-            return next(value for value in values if value is not None)
-
-        if speaker is None:
-            speaker = info.default_speaker if wanted.speaker is None else wanted.speaker
-        return Delivery(
-            speaker=info.speaker_id(speaker),
-            noise_scale=first(wanted.noise_scale, info.noise_scale),
-            length_scale=first(wanted.length_scale, info.length_scale),
-            noise_w=first(wanted.noise_w, info.noise_w),
-            gain=gain,
-        )
+        """See `Preferences.delivery`."""
+        return self._preferences.delivery(voice.info, speaker=speaker, gain=gain)
 
     def close(self) -> None:
         """Free all voices. Idempotent."""
