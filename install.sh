@@ -110,7 +110,7 @@ needed_packages() {
     printf '%s\n' g++ python3-libnvinfer
   fi
   if [[ $1 == test ]]; then
-    printf '%s\n' pulseaudio pulseaudio-utils opus-tools shellcheck
+    printf '%s\n' g++ pulseaudio pulseaudio-utils opus-tools shellcheck
   fi
 }
 
@@ -205,6 +205,10 @@ prepare_venv() {
   if [[ $1 == test ]]; then
     .venv/bin/python -I -m pip install "${quiet[@]}" --no-input --disable-pip-version-check --no-deps \
       "$TENSORRT_STUBS" 9<&- >&2 || die "pip could not install them; see above"
+  fi
+  if [[ $1 == test && ! -d .venv/lib/python$version/site-packages/pycuda ]]; then
+    say "compiling PyCUDA for the tests, on a machine without CUDA (a minute or two)"
+    .venv/bin/python -I tests/simulators/cuda_driver.py 9<&- >&2 || die "it could not be compiled; see above"
   fi
   printf '%s\n' "$1" "$wanted" "$python $version $PWD" >"$STAMP"
 }

@@ -5,17 +5,14 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Final
 
-from daemon.config import Config, packs_folder
-from daemon.service import BUFFER_FRAMES, preferences
+from daemon.config import Config
+from daemon.engine_room import make_engines
 from device.format import seconds
-from device.memory import HostBufferPool
-from engines.pack import PackStore
-from engines.shelf import VoiceShelf
-from engines.synthesizer import Synthesizer, Tally, Utterance
+from engines.synthesizer import Tally, Utterance
 from engines.text.phonemes import Phonemizer
 
 TEXTS: Final = {
@@ -54,11 +51,13 @@ def measure(config: Config) -> tuple[str, list[Result]]:
 
     SpeechError where there is no usable voice.
     """
-    pool = HostBufferPool(buffers=_BUFFERS, capacity=BUFFER_FRAMES, limit_bytes=config.memory.pinned_limit_mb * 2**20)
-    shelf = VoiceShelf(PackStore(packs_folder(config)), preferences(config))
-    with closing(shelf), closing(Phonemizer(config.limits.phonemes_timeout_s)) as phonemizer:
+    few = config.memory.model_copy(update={"pool_buffers": _BUFFERS})
+    with ExitStack() as opened:
+        phonemizer = opened.enter_context(closing(Phonemizer(config.limits.phonemes_timeout_s)))
+        engines = make_engines(config.model_copy(update={"memory": few}), phonemizer)
+        opened.callback(engines.close)
+        synthesizer, shelf = engines.synthesizer, engines.shelf
         voice = shelf.get()
-        synthesizer = Synthesizer(phonemizer, pool)
 
         def say(text: str) -> Result:
             tally = Tally()

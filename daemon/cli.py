@@ -27,6 +27,7 @@ from device.wav import WavSink
 from engines import calibration
 from engines.errors import SpeechError, VoiceError
 from engines.pack import BrokenPack, PackStore
+from engines.voice_plans import PRECISIONS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,6 +82,15 @@ def _parser() -> argparse.ArgumentParser:
     calibrate = actions.add_parser("calibrate", help="measure again how a voice is best computed on this device")
     calibrate.add_argument("name", nargs="?", default="", help="default: the configured voice")
     calibrate.set_defaults(action=_voice_calibrate)
+    build = actions.add_parser("build", help="compile a voice for this machine's GPU, which takes minutes")
+    build.add_argument("name", nargs="?", default="", help="default: the configured voice")
+    build.add_argument("--backend", choices=("trt",), default="trt", help="what shall run it: TensorRT")
+    build.add_argument(
+        "--precision", choices=("auto", *PRECISIONS), default="auto", help="default: all it can be had in"
+    )
+    build.add_argument("--for-sm", type=int, metavar="SM", help="refuse to build for any other GPU, such as 87: Orin")
+    build.add_argument("--again", action="store_true", help="build what is there already, too")
+    build.set_defaults(action=_voice_build)
     remove = actions.add_parser("remove", help="delete an imported voice")
     remove.add_argument("name")
     remove.set_defaults(action=_voice_remove)
@@ -205,6 +215,13 @@ def _voice_calibrate(options: argparse.Namespace) -> int:
         f"{margins.flow_left} and {margins.flow_right} more for the flow; "
         f"a window takes {speed.overhead_s * 1000:.1f} ms and {speed.frame_s * 1000:.3f} ms per frame"
     )
+    return 0
+
+
+def _voice_build(options: argparse.Namespace) -> int:
+    from daemon import voice_build  # noqa: PLC0415  loads onnx
+
+    voice_build.build(_load(options), options.name, options.precision, for_sm=options.for_sm, again=options.again)
     return 0
 
 

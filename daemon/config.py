@@ -39,6 +39,7 @@ __all__ = [
     "load",
     "packs_folder",
     "phrases_folder",
+    "plans_folder",
     "section_keys",
 ]
 
@@ -100,6 +101,13 @@ def phrases_folder(config: Config) -> Path:
     if config.cache.folder:
         return Path(config.cache.folder)
     return _own_folder("CACHE_DIRECTORY", "/var/cache/speakd", "XDG_CACHE_HOME", ".cache") / "phrases"
+
+
+def plans_folder(config: Config) -> Path:
+    """Tell where TensorRT's plans lie: as configured, else in the cache folder of the service, machine or user."""
+    if config.engine.plans:
+        return Path(config.engine.plans)
+    return _own_folder("CACHE_DIRECTORY", "/var/cache/speakd", "XDG_CACHE_HOME", ".cache") / "plans"
 
 
 def _own_folder(service_variable: str, of_root: str, user_variable: str, in_home: str) -> Path:

@@ -159,13 +159,18 @@ class VoiceConfig(Section):
 class EngineConfig(Section):
     """What computes the voice."""
 
-    backend: Literal["auto", "ort"] = Field(
-        default="auto", description='What runs the graphs, "auto" for the quickest that this machine has'
+    backend: Literal["auto", "ort", "trt"] = Field(
+        default="auto",
+        description='What runs the graphs, "auto" for the quickest that this machine has, measured at start; "trt" '
+        "(TensorRT on an NVIDIA GPU) fails where it cannot be",
     )
-    precision: Literal["auto", "fp32"] = Field(
+    precision: Literal["auto", "int8", "fp16", "fp32"] = Field(
         default="auto", description='Arithmetic of the graphs, "auto" for the quickest that the voice passes in'
     )
     threads: int = Field(default=0, ge=0, le=64, description="CPU threads, 0 for one per core; threads")
+    plans: _Text = Field(
+        default="", description=f"Folder of TensorRT's plans, \"\" for plans/ in the service's cache folder; {_TEXT}"
+    )
 
 
 class MemoryConfig(Section):

@@ -1,14 +1,16 @@
-"""The voice as a service, with or without a broker: buffers, engine thread, player thread, speaker."""
+"""The voice as a service, with or without a broker: engine thread, player thread, speaker."""
 
 from __future__ import annotations
 
 import queue
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from daemon.cache import Keeper, PhraseCache
-from daemon.config import Config, packs_folder, phrases_folder
+from daemon.config import Config, phrases_folder
+from daemon.engine_room import make_engines
 from daemon.messages import Event, Inbox
 from daemon.player import Job, Player
 from daemon.queue import Waiting
@@ -16,26 +18,14 @@ from daemon.speaker import Speaker
 from daemon.synthesis import Kept, Order, SynthesisThread
 from daemon.worker import Worker
 from device.alsa import AlsaSink
-from device.format import RATE
-from device.memory import HostBufferPool
 from device.null import NullSink
 from device.sink import Sink
 from device.wav import WavSink
-from engines.backends import Wanted
-from engines.pack import PackStore
-from engines.shelf import Preferences, VoiceShelf
-from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
 from engines.vits import VitsVoice
 
-BUFFER_FRAMES: Final = 4 * RATE
-"""Four seconds: the largest window, most of an ordinary sentence. Longer ones would save hardly any margins."""
-
 _STOP_S: Final = 15.0
 """For all threads to end: the engine finishes its window, some 0.2 s here, on a slow board perhaps two."""
-
-_WARM_UP_TEXT: Final = "1 2 3 4 5 6"
-"""Some 2.5 s in any language: the window sizes that follow one another in the first seconds of speech."""
 
 
 def make_sink(config: Config) -> Sink:
@@ -54,37 +44,28 @@ class Service:
 
     def __init__(self, config: Config, sink: Sink, publish: Callable[[Event], None]) -> None:
         self.inbox: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
-        self._pool = HostBufferPool(
-            buffers=config.memory.pool_buffers,
-            capacity=BUFFER_FRAMES,
-            limit_bytes=config.memory.pinned_limit_mb * 2**20,
-        )
         self._phonemizer = Phonemizer(config.limits.phonemes_timeout_s)
-        self._shelf = VoiceShelf(PackStore(packs_folder(config)), preferences(config))
-        self._synthesizer = Synthesizer(self._phonemizer, self._pool)
         self._player = Player(sink, self.inbox.put)
         self._kept = self._make_cache(config) if config.cache.enabled else None
-        self._engine = SynthesisThread(self._synthesizer, self._shelf, self._player, self._kept, self.inbox.put)
+        self._engine = SynthesisThread(
+            partial(make_engines, config, self._phonemizer), self._player, self._kept, self.inbox.put
+        )
         self.speaker = Speaker(
             queue_capacity=config.limits.max_queue, output=sink.description, publish=publish, begin=self._begin
         )
 
     def start(self) -> VitsVoice:
-        """Load and warm the default voice, then start the threads; gives the voice.
+        """Start the threads, the engine's first, which loads and warms the default voice; gives the voice.
 
-        SpeechError where there is no usable default voice.
+        SpeechError where there is no usable default voice, DeviceError where memory is lacking.
         """
         self._phonemizer.start()
-        voice = self._shelf.get()
-        self._synthesizer.warm_up(voice)
-        warm_up = Utterance(_WARM_UP_TEXT, self._shelf.delivery(voice), seed=0)
-        for chunk in self._synthesizer.chunks(warm_up, voice, Tally()):
-            chunk.release()
+        self._engine.start()
+        engines = self._engine.made.result()
         self._player.start()
         if self._kept is not None:
             self._kept.keeper.start()
-        self._engine.start()
-        return voice
+        return engines.shelf.get()  # loaded, so that this asks nothing of a GPU
 
     def _make_cache(self, config: Config) -> Kept:
         settings = config.cache
@@ -97,7 +78,6 @@ class Service:
         """Fall silent, end the threads, free everything. Raises nothing; a thread that hangs is left behind."""
         self._engine.stop()
         self._player.stop()
-        self._pool.close()
         self._phonemizer.close()
         threads: list[Worker] = [self._engine, self._player]
         if self._kept is not None:
@@ -107,8 +87,6 @@ class Service:
         for thread in threads:
             if thread.is_alive():
                 thread.join(max(0.0, deadline - time.monotonic()))
-        if not self._engine.is_alive():
-            self._shelf.close()
 
     def _begin(self, waiting: Waiting) -> None:
         command = waiting.command
@@ -122,23 +100,3 @@ class Service:
                 cache=command.cache,
             )
         )
-
-
-def preferences(config: Config) -> Preferences:
-    """Say what the configuration wants of every voice."""
-    voice = config.voice
-    return Preferences(
-        voice=voice.default,
-        speaker=voice.speaker,
-        length_scale=voice.length_scale,
-        noise_scale=voice.noise_scale,
-        noise_w=voice.noise_w,
-        seed=voice.seed,
-        engine=wanted_engine(config),
-    )
-
-
-def wanted_engine(config: Config) -> Wanted:
-    """Say what the configuration wants to compute voices."""
-    engine = config.engine
-    return Wanted(backend=engine.backend, precision=engine.precision, threads=engine.threads)

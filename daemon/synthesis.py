@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
@@ -49,20 +50,32 @@ class Kept:
     phrases: Sequence[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """What the engine thread computes with: made, used and closed in it, as a GPU's context belongs to one thread."""
+
+    synthesizer: Synthesizer
+    shelf: VoiceShelf
+    close: Callable[[], None]
+    """Frees all of it, the voices too."""
+
+
 class SynthesisThread(Worker):
-    """Owns the synthesizer and the loaded voices."""
+    """Owns the engines."""
 
     def __init__(
         self,
-        synthesizer: Synthesizer,
-        shelf: VoiceShelf,
+        make: Callable[[], Engines],
         player: Player,
         kept: Kept | None,
         post: Callable[[Inbox], None],
     ) -> None:
+        """`make` is called first of all in the thread; `made` then has its result, or what it raised."""
         super().__init__("engine", post)
-        self._synthesizer = synthesizer
-        self._shelf = shelf
+        self.made: Final[Future[Engines]] = Future()
+        self._make = make
+        self._synthesizer: Synthesizer
+        self._shelf: VoiceShelf
         self._player = player
         self._kept = kept
         self._record = _Record() if kept else None
@@ -83,6 +96,19 @@ class SynthesisThread(Worker):
 
     def work(self) -> None:
         """Synthesize what comes until stopped; prepare pinned phrases while nothing comes."""
+        try:
+            engines = self._make()
+        except BaseException as error:  # noqa: BLE001  whoever waits for the engines decides
+            self.made.set_exception(error)
+            return
+        self._synthesizer, self._shelf = engines.synthesizer, engines.shelf
+        self.made.set_result(engines)
+        try:
+            self._serve()
+        finally:
+            engines.close()
+
+    def _serve(self) -> None:
         while True:
             try:
                 order = self._orders.get(timeout=_IDLE_POLL_S if self._unprepared else None)

@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from device import cuda_probe, memory_available
 from device.cuda_calls import Driver, call, errors_of
-from device.cuda_streams import NO_BINDINGS, Graph, Stream, make_stream, record
+from device.cuda_streams import Graph, Stream, make_stream, record
 from device.errors import CudaError
 from device.memory import ALIGNMENT, ArenaPool, arena_bytes
 from device.unified import Allocation, MemoryKind, address, allocate, kinds_for
@@ -68,7 +68,7 @@ class Cuda:
         self._pools: list[tuple[ArenaPool, Allocation]] = []
         self._streams: list[Stream] = []
         self._graphs: list[Graph] = []
-        self.refusal = NO_BINDINGS if self._driver.bindings is None else ""
+        self.refusal = self._driver.limits
         """Why the last `capture` gave no graph."""
         if self.refusal:
             _log.warning("%s", self.refusal)
@@ -200,11 +200,12 @@ class Cuda:
         return allocate(self._driver, self.memory_kind, padded)
 
     def _leave_context(self) -> None:
-        with errors_of(self._driver.pycuda):
-            self._context.detach()
-        if self._driver.bindings is not None:
-            # PyCUDA takes for granted that releasing a context pops it. The driver does not pop the primary one.
-            call(self._driver.bindings.cuCtxPopCurrent)
+        pycuda, bindings = self._driver.pycuda, self._driver.bindings
+        with errors_of(pycuda), ExitStack() as last_to_first:
+            last_to_first.callback(self._context.detach)
+            if bindings is not None:
+                # PyCUDA takes for granted that releasing a context pops it. The driver does not pop the primary one.
+                call(bindings.cuCtxPopCurrent)
 
     def _abandon_context(self) -> None:
         with errors_of(self._driver.pycuda):
@@ -226,8 +227,8 @@ def load_driver() -> Driver:
         raise CudaError("import pycuda", str(error), _import_advice(str(error))) from error
     try:
         from cuda.bindings import driver as bindings  # noqa: PLC0415
-    except ImportError:
-        return Driver(pycuda, None)
+    except ImportError as error:
+        return Driver(pycuda, None, f"streams have no priority and work is not recorded as graphs: {error}")
     return Driver(pycuda, bindings)
 
 

@@ -30,7 +30,9 @@ class Driver:
     pycuda: Any
     """pycuda.driver"""
     bindings: Any | None
-    """cuda.bindings.driver; None where it is not installed."""
+    """cuda.bindings.driver, or None."""
+    limits: str = ""
+    """What does not work without the second, and why it is missing."""
 
 
 def failure(call: str, reason: str) -> CudaError:

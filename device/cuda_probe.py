@@ -20,6 +20,9 @@ PASSES: Final = 4
 BUDGET_S: Final = 0.01
 """For all kinds together, after one round of each that only brings its pages in place."""
 
+ROUNDS: Final = 5
+"""Of each kind at least, for devices that are slow or busy, as when the system starts."""
+
 MARGIN: Final = 0.9
 """What another kind may at most take of the first one's time to be chosen instead: less is within a measurement's
 noise, and the first kind (mapped) needs no upkeep by the driver."""
@@ -73,11 +76,12 @@ def measure(driver: Driver, kinds: Sequence[MemoryKind]) -> dict[MemoryKind, flo
                 places[kind] = allocate(driver, kind, FRAMES * 4)
                 _round(touch, stream, places[kind])
             end = time.perf_counter() + BUDGET_S
-            while True:
+            rounds = 0
+            while rounds < ROUNDS or time.perf_counter() < end:
                 for kind, place in places.items():
                     best[kind] = min(best[kind], _round(touch, stream, place))
-                if time.perf_counter() >= end:
-                    return best
+                rounds += 1
+            return best
         finally:
             for place in places.values():
                 place.free()

@@ -6,7 +6,7 @@ All of it is for the thread that owns the context.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from device.cuda_calls import NON_BLOCKING, Driver, call, errors_of
 
@@ -130,6 +130,3 @@ def record(bindings: Any, stream: Stream, enqueue: Callable[[], None]) -> Graph:
 
 def _thread_local(bindings: Any) -> Any:  # noqa: ANN401  a module without types
     return bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-
-
-NO_BINDINGS: Final = "cuda.bindings is not installed: streams have no priority and work is not recorded as graphs"

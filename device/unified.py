@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -79,9 +80,13 @@ def allocate(driver: Driver, kind: MemoryKind, size_bytes: int) -> Allocation:
 
 
 def _registered(bindings: Any, size_bytes: int) -> Allocation:  # noqa: ANN401  a module without types
-    # Page-aligned and whole pages, as some drivers insist.
-    pages = np.frombuffer(mmap.mmap(-1, -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE), np.uint8)
+    # Whole pages, as some drivers insist; private ones, as malloc has them.
+    size = -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    pages = np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
     place = address(pages)
     call(bindings.cuMemHostRegister, place, pages.nbytes, bindings.CU_MEMHOSTREGISTER_DEVICEMAP)
-    device = call(bindings.cuMemHostGetDevicePointer, place, 0)
-    return Allocation(pages[:size_bytes], place, int(device), lambda: call(bindings.cuMemHostUnregister, place))
+    with ExitStack() as on_error:
+        on_error.callback(call, bindings.cuMemHostUnregister, place)
+        device = call(bindings.cuMemHostGetDevicePointer, place, 0)
+        free = on_error.pop_all().close
+    return Allocation(pages[:size_bytes], place, int(device), free)

@@ -21,7 +21,8 @@ from engines.runtime.trt import TensorRt
 from engines.vits import VitsVoice
 from engines.vocoder import FreeVocoder, Vocoder
 from engines.vocoder_checked import CheckedVocoder
-from engines.voice_plans import available_precisions, load_plans, machine_of, plan_keys
+from engines.vocoder_fixed import FixedVocoder
+from engines.voice_plans import available_precisions, load_engines, machine_of, plan_keys
 from engines.windows import Speed
 
 _LOG = logging.getLogger(__name__)
@@ -126,7 +127,7 @@ def _makers(pack: Pack, wanted: Wanted, gpu: Gpu | None) -> list[Callable[[], Vo
 
     def on_gpu(gpu: Gpu, precision: str) -> Vocoder:
         keys = plan_keys(pack, precision, gpu.machine, capacity=gpu.capacity)
-        return CheckedVocoder(load_plans(pack, keys, gpu.cache, gpu.tensorrt), on_cpu)
+        return CheckedVocoder(FixedVocoder(pack.info, load_engines(pack, keys, gpu.cache, gpu.tensorrt)), on_cpu)
 
     makers: list[Callable[[], Vocoder]] = []
     if gpu is not None and wanted.backend != "ort":

@@ -59,8 +59,9 @@ def build_plans(
             progress(PlanProgress(number + 1, len(shapes), share, left, one.phase))
 
         try:
-            graph = fixed_vocoder(model, shape).SerializeToString()
-            plan, timing = build(graph, name=key.name, progress=tell, timing=cache.timing(key.machine))
+            with cache.building(key):
+                graph = fixed_vocoder(model, shape).SerializeToString()
+                plan, timing = build(graph, name=key.name, progress=tell, timing=cache.timing(key.machine))
         except (EngineError, GraphError) as error:
             cache.fail(key, str(error))
             if isinstance(error, GraphError):

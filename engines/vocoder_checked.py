@@ -18,7 +18,11 @@ from engines.windows import Speed, Window
 _LOG = logging.getLogger(__name__)
 
 _LOUDEST: Final = 0.7
-"""Effective value that no window of speech has. A GPU's clip makes full scale of what is no number (CUDA's fmax)."""
+"""Effective value of a window that is no speech: the default voice's loudest 60 ms have 0.17.
+
+A GPU's clip makes full scale of what is no number, as CUDA's fmax gives the other operand. Zeros are told exactly: the
+quietest 60 ms of the default voice still peak at 7e-5, far above float16's least 6e-8.
+"""
 
 
 class CheckedVocoder:

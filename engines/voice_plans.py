@@ -15,7 +15,6 @@ from engines.runtime.plans import Machine, PlanCache, PlanKey
 from engines.runtime.trt import TensorRt
 from engines.runtime.trt_engine import TrtEngine
 from engines.runtime.trt_inspect import complaint, layers
-from engines.vocoder_fixed import FixedVocoder
 
 _LOG = logging.getLogger(__name__)
 
@@ -64,7 +63,9 @@ def missing_plans(keys: dict[WindowShape, PlanKey], cache: PlanCache) -> list[Wi
     return [shape for shape, key in keys.items() if cache.get(key) is None]
 
 
-def load_plans(pack: Pack, keys: dict[WindowShape, PlanKey], cache: PlanCache, tensorrt: TensorRt) -> FixedVocoder:
+def load_engines(
+    pack: Pack, keys: dict[WindowShape, PlanKey], cache: PlanCache, tensorrt: TensorRt
+) -> dict[WindowShape, TrtEngine]:
     """Load all plans of a voice. EngineError, nothing loaded, where one is missing or cannot be."""
     engines: dict[WindowShape, TrtEngine] = {}
     try:
@@ -74,7 +75,7 @@ def load_plans(pack: Pack, keys: dict[WindowShape, PlanKey], cache: PlanCache, t
         for engine in engines.values():
             engine.close()
         raise
-    return FixedVocoder(pack.info, engines)
+    return engines
 
 
 def _load_plan(voice: str, key: PlanKey, cache: PlanCache, tensorrt: TensorRt) -> TrtEngine:

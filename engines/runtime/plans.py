@@ -29,9 +29,10 @@ _FORMAT: Final = 1
 
 _LONGEST_HEADER: Final = 4096
 _MOST_CRASHES: Final = 2
-"""Loads of one plan that may end with the process: one may have been a power cut."""
+"""Loads, or builds, of one plan that may end with the process: one may have been a power cut."""
 
-_PLAN, _ASIDE, _LOADING, _FAILED, _TIMING, _PART = ".plan", ".aside", ".loading", ".failed", ".timing", ".part"
+_PLAN, _ASIDE, _TIMING, _PART = ".plan", ".aside", ".timing", ".part"
+_LOADING, _BUILDING, _FAILED = ".loading", ".building", ".failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class PlanCache:
             "sha256": hashlib.sha256(plan).hexdigest(),
         }
         self._write(self._path(key, _PLAN), json.dumps(header).encode() + b"\n" + plan)
-        for kind in (_FAILED, _LOADING):
+        for kind in (_FAILED, _LOADING, _BUILDING):
             self._remove(self._path(key, kind))
 
     @contextmanager
@@ -109,13 +110,26 @@ class PlanCache:
         one that runs slower.
         """
         mark = self._path(key, _LOADING)
-        crashes = mark.stat().st_size if mark.exists() else 0
+        crashes = _size(mark)
         if crashes >= _MOST_CRASHES:
             reason = f"loading it has ended the process {crashes} times"
             self._set_aside(self._path(key, _PLAN), reason)
             self._remove(mark)
             raise EngineError(key.name, f"is not loaded: {reason}; it is set aside and can be built again")
+        with self._marked(mark):
+            yield
+
+    @contextmanager
+    def building(self, key: PlanKey) -> Iterator[None]:
+        """Surround a build, which may be killed; `failure` then tells of it."""
+        with self._marked(self._path(key, _BUILDING)):
+            yield
+
+    @contextmanager
+    def _marked(self, mark: Path) -> Iterator[None]:
+        """Count on the disk how often what is inside ended with the process."""
         try:
+            self.folder.mkdir(parents=True, exist_ok=True)
             with mark.open("ab") as file:
                 file.write(b"x")
         except OSError as error:  # a folder that cannot be written: plans that load there still do
@@ -134,7 +148,13 @@ class PlanCache:
         try:
             return self._path(key, _FAILED).read_text(errors="replace")
         except OSError:
-            return ""
+            crashes = _size(self._path(key, _BUILDING))
+            killed = f"it was killed {crashes} times, perhaps for want of memory"
+            return killed if crashes >= _MOST_CRASHES else ""
+
+    def was_used(self) -> bool:
+        """Whether a plan was ever built here, for whatever machine."""
+        return any(next(self.folder.glob(f"*{kind}"), None) for kind in (_PLAN, _ASIDE))
 
     def timing(self, machine: Machine) -> bytes:
         """Give the timing cache of earlier builds on a machine; empty where there is none."""
@@ -176,7 +196,7 @@ class PlanCache:
                     return _machine(key) != machine or not wanted(key["graph"])
                 except (ValueError, KeyError, TypeError):
                     return True
-            case ".aside" | ".loading" | ".failed":
+            case ".aside" | ".loading" | ".building" | ".failed":
                 return not path.stem.endswith(f"-{machine.name}")
             case _:
                 return False
@@ -235,6 +255,13 @@ def _fault(content: bytes, key: PlanKey) -> str:
     except (ValueError, KeyError, TypeError, RecursionError):
         return "its beginning is damaged"
     return ""
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _machine(key: Any) -> Machine:  # noqa: ANN401  what JSON holds

@@ -25,8 +25,8 @@ _LOG = logging.getLogger(__name__)
 _ALIGNMENT: Final = 256
 """Bytes: what TensorRT asks of the address of a tensor."""
 
-_MOST_GRAPHS: Final = 64
-"""Recorded launches kept per engine. There is one per buffer of the pool, which has fewer; each takes some 100 kB."""
+_MOST_RECORDED: Final = 16
+"""Launches recorded per engine, one per buffer. A pool hands out first what came back last: speech begins in these."""
 
 _ELEMENTS: Final[Mapping[str, DTypeLike]] = {
     "FLOAT": np.float32,
@@ -167,7 +167,7 @@ class TrtEngine:
 
     def _record(self, context: tensorrt.IExecutionContext, address: int) -> Graph | None:
         """Record a run, once a first one has let TensorRT allocate what it needs, which cannot be recorded."""
-        if not self._warm or not self._recordable or len(self._recorded) >= _MOST_GRAPHS:
+        if not self._warm or not self._recordable or len(self._recorded) >= _MOST_RECORDED:
             return None
         done: list[bool] = []
         recorded = self._owner.gpu.capture(

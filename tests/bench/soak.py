@@ -23,10 +23,10 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 sys.path[:1] = [str(TESTS.parent), str(TESTS)]  # not this folder, where a file would be taken for our package daemon
 
+from daemon.engine_room import BUFFER_FRAMES
 from daemon.messages import Inbox, PlaybackEnded
 from daemon.player import Job, Player
-from daemon.service import BUFFER_FRAMES
-from daemon.synthesis import Order, SynthesisThread
+from daemon.synthesis import Engines, Order, SynthesisThread
 from device.memory import HostBufferPool
 from device.null import NullSink
 from device.realtime import DONE, NICE, take_precedence
@@ -56,8 +56,9 @@ class Bench:
         self.player = Player(self.sink, self.posted.put)
         shelf = VoiceShelf(PackStore(packs), Preferences())
         synthesizer = Synthesizer(Phonemizer(30), self.pool)
-        self.engine = SynthesisThread(synthesizer, shelf, self.player, None, self.posted.put)
         synthesizer.warm_up(shelf.get())
+        engines = Engines(synthesizer, shelf, shelf.close)
+        self.engine = SynthesisThread(lambda: engines, self.player, None, self.posted.put)
         self.player.start()
         self.engine.start()
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from device.cuda import Cuda
@@ -172,6 +172,7 @@ class TestBufferPool:
         assert (caught.value.wanted_bytes, caught.value.limit_bytes) == (2 * aligned, 2 * aligned - 1)
         assert "memory.pinned_limit_mb" in str(caught.value)
 
+    @settings(deadline=None)  # to page-lock memory takes as long as the system likes
     @given(steps=st.lists(st.tuples(st.sampled_from(["acquire", "retain", "release"]), st.integers(0, 99))))
     def test_counts_right_in_any_order(self, make_pool: MakePool, steps: list[tuple[str, int]]) -> None:
         pool = make_pool()

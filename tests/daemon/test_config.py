@@ -35,7 +35,7 @@ KEYS = {
     ],
     "audio": ["output", "device", "path"],
     "voice": ["packs", "default", "speaker", "length_scale", "noise_scale", "noise_w", "seed"],
-    "engine": ["backend", "precision", "threads"],
+    "engine": ["backend", "precision", "threads", "plans"],
     "memory": ["pinned_limit_mb", "pool_buffers"],
     "encoder": ["codec", "bitrate", "frame_ms", "complexity"],
     "cache": ["enabled", "folder", "max_mb", "min_free_mb", "phrases"],

@@ -15,7 +15,7 @@ from simulators import tiny_voice
 from daemon.cache import Keeper, PhraseCache
 from daemon.messages import Inbox, PlaybackEnded, RealtimeAnswer, SynthesisEnded
 from daemon.player import Job, Player
-from daemon.synthesis import Kept, Order, SynthesisThread
+from daemon.synthesis import Engines, Kept, Order, SynthesisThread
 from device.format import PERIOD, Samples
 from device.memory import HostBufferPool
 from device.null import NullSink
@@ -62,9 +62,9 @@ class Voice:
         self.cache = PhraseCache(folder / "phrases", limit_bytes=2**24, keep_free_bytes=0)
         self.keeper = Keeper(self.cache, self.posted.put)
         self.player = Player(self.sink, self.posted.put)
+        shelf = VoiceShelf(store, Preferences(engine=Wanted(threads=1)))
         self.engine = SynthesisThread(
-            Synthesizer(self.phonemizer, self.pool),
-            VoiceShelf(store, Preferences(engine=Wanted(threads=1))),
+            lambda: Engines(Synthesizer(self.phonemizer, self.pool), shelf, shelf.close),
             self.player,
             Kept(self.cache, self.keeper, phrases),
             self.posted.put,

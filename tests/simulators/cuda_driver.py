@@ -1,34 +1,59 @@
 """The simulated CUDA driver: compiled from the folder `cuda`, loaded into this process or found by a child.
 
-As a program: `python cuda_driver.py FOLDER` compiles it, for PyCUDA to be linked with.
+As a program it compiles PyCUDA with it, into the Python that runs it: for machines that have no CUDA.
 """
 
 from __future__ import annotations
 
 import ctypes
+import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 SOURCES = Path(__file__).parent / "cuda"
+NVIDIA = Path(sysconfig.get_path("purelib"), "nvidia")
+"""Headers: of the packages nvidia-cuda-runtime-cu12 and nvidia-cuda-profiler-api-cu12."""
+
+PYCUDA = "pycuda>=2025.1.2"
+"""As in pyproject.toml, whose extra `jetson` brings it where CUDA is."""
 
 
 def build(folder: Path) -> Path:
-    """Compile it as `libcuda.so.1`, which `libcuda.so` points at; needs the package nvidia-cuda-runtime-cu12."""
-    headers = Path(sysconfig.get_path("purelib"), "nvidia/cuda_runtime/include")
-    folder.mkdir(parents=True, exist_ok=True)
+    """Compile it as `libcuda.so.1`, which `libcuda.so` points at."""
     library = folder / "libcuda.so.1"
     options = ["-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-deprecated-declarations"]
-    target = ["-shared", "-fPIC", "-pthread", f"-Wl,-soname,{library.name}", "-o", str(library)]
+    exports = f"-Wl,-soname,{library.name},--version-script={SOURCES / 'exports.map'}"
+    target = ["-shared", "-fPIC", "-pthread", exports, "-o", str(library)]
     sources = [str(source) for source in sorted(SOURCES.glob("*.c"))]
-    subprocess.run(["cc", *options, f"-I{headers}", *target, *sources, "-ldl"], check=True)  # noqa: S607
-    link = folder / "libcuda.so"
-    link.unlink(missing_ok=True)
-    link.symlink_to(library.name)
+    subprocess.run(["cc", *options, f"-I{NVIDIA / 'cuda_runtime/include'}", *target, *sources, "-ldl"], check=True)  # noqa: S607
+    (folder / "libcuda.so").symlink_to(library.name)
     return library
+
+
+def install_pycuda() -> None:
+    """Compile and install PyCUDA, which has no wheels.
+
+    Without optimisation and cuRAND, which saves time; therefore it must not get into pip's cache.
+    """
+    pip = [sys.executable, "-I", "-m", "pip"]
+    with tempfile.TemporaryDirectory() as folder:
+        build(Path(folder))
+        command = [*pip, "download", "--quiet", "--no-deps", "--no-binary=pycuda", f"--dest={folder}", PYCUDA]
+        subprocess.run(command, check=True)
+        (archive,) = Path(folder).glob("pycuda-*.tar.gz")
+        shutil.unpack_archive(archive, folder)
+        source = archive.with_suffix("").with_suffix("")
+        headers = [str(NVIDIA / part / "include") for part in ("cuda_runtime", "cuda_profiler_api")]
+        (source / "siteconf.py").write_text(
+            f"CUDA_INC_DIR = {headers}\nCUDADRV_LIB_DIR = {[folder]}\n"
+            'CUDA_ENABLE_CURAND = False\nCXXFLAGS = ["-O0", "-w"]\n'
+        )
+        subprocess.run([*pip, "install", "--quiet", "--no-cache-dir", str(source)], check=True)
 
 
 class SimulatedDriver:
@@ -75,4 +100,4 @@ class SimulatedDriver:
 
 
 if __name__ == "__main__":
-    build(Path(sys.argv[1]))
+    install_pycuda()

@@ -1,0 +1,82 @@
+"""The GPU, the buffers and the voices of the engine thread."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Final
+
+from daemon.config import Config, packs_folder, plans_folder
+from daemon.plan_rebuild import rebuild_if_stale
+from daemon.synthesis import Engines
+from device.format import RATE
+from device.memory import BufferPool, HostBufferPool
+from engines.backends import Gpu, Wanted, open_gpu
+from engines.pack import PackStore
+from engines.shelf import Preferences, VoiceShelf
+from engines.synthesizer import Synthesizer, Tally, Utterance
+from engines.text.phonemes import Phonemizer
+
+BUFFER_FRAMES: Final = 4 * RATE
+"""Four seconds: the largest window, most of an ordinary sentence. Longer ones would save hardly any margins."""
+
+_WARM_UP_TEXT: Final = "1 2 3 4 5 6"
+"""Some 2.5 s in any language: the window sizes that follow one another in the first seconds of speech."""
+
+
+def make_engines(config: Config, phonemizer: Phonemizer) -> Engines:
+    """Open the GPU where there is one to be used, allocate the buffers, load and warm the default voice.
+
+    Whoever calls this must be the thread that uses and closes all of it. SpeechError where there is no usable default
+    voice, or TensorRT is a must and cannot be; DeviceError where memory is lacking.
+    """
+    preferred = preferences(config)
+    with ExitStack() as opened:
+        gpu = open_gpu(preferred.engine, plans_folder(config), capacity=BUFFER_FRAMES)
+        if gpu is not None:
+            opened.callback(gpu.close)
+            _rebuild(config, preferred, gpu, opened)
+        pool = make_pool(config, gpu)
+        opened.callback(pool.close)
+        shelf = VoiceShelf(PackStore(packs_folder(config)), preferred, gpu)
+        opened.callback(shelf.close)
+        synthesizer = Synthesizer(phonemizer, pool)
+        voice = shelf.get()
+        synthesizer.warm_up(voice)
+        for chunk in synthesizer.chunks(Utterance(_WARM_UP_TEXT, shelf.delivery(voice), seed=0), voice, Tally()):
+            chunk.release()
+        return Engines(synthesizer, shelf, opened.pop_all().close)
+
+
+def _rebuild(config: Config, preferred: Preferences, gpu: Gpu, opened: ExitStack) -> None:
+    """Have lost plans of the default voice built again: now where TensorRT is a must, else until the next start."""
+    store = PackStore(packs_folder(config))
+    rebuild = rebuild_if_stale(config, store.get(store.default_name(preferred.voice)), preferred.engine, gpu)
+    if rebuild is None:
+        return
+    if preferred.engine.backend == "trt":
+        rebuild.wait()  # what is missing then is told by whoever loads it
+    else:
+        opened.callback(rebuild.close)
+
+
+def make_pool(config: Config, gpu: Gpu | None) -> BufferPool:
+    """Allocate the buffers, in the GPU's reach where there is one. DeviceError where they do not fit."""
+    memory = config.memory
+    limit_bytes = memory.pinned_limit_mb * 2**20
+    if gpu is None:
+        return HostBufferPool(buffers=memory.pool_buffers, capacity=BUFFER_FRAMES, limit_bytes=limit_bytes)
+    return gpu.buffer_pool(buffers=memory.pool_buffers, limit_bytes=limit_bytes)
+
+
+def preferences(config: Config) -> Preferences:
+    """Say what the configuration wants of every voice."""
+    voice, engine = config.voice, config.engine
+    return Preferences(
+        voice=voice.default,
+        speaker=voice.speaker,
+        length_scale=voice.length_scale,
+        noise_scale=voice.noise_scale,
+        noise_w=voice.noise_w,
+        seed=voice.seed,
+        engine=Wanted(backend=engine.backend, precision=engine.precision, threads=engine.threads),
+    )

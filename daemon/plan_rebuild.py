@@ -1,0 +1,72 @@
+"""Plans that were there once and are no longer any good, built again without anybody asking.
+
+That is so after an update of TensorRT, or where a plan was damaged. In a process of its own, as a build takes minutes
+and may be killed for the memory that it needs. Where nothing was ever built, or a build has failed, nothing is built
+here: that takes `speakd voice build`.
+"""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from contextlib import suppress
+from typing import Final
+
+from daemon.config import Config
+from engines.backends import Gpu, Wanted
+from engines.pack import Pack
+from engines.voice_plans import available_precisions, missing_plans, plan_keys
+
+_LOG = logging.getLogger(__name__)
+
+_LONGEST_S: Final = 2 * 3600.0
+"""One plan has been seen to take 10 minutes on an Orin, and there are a dozen at most: beyond this it hangs."""
+
+_END_S: Final = 5.0
+
+_STDERR: Final = 2
+"""Where the child's output goes, too: ours is for nobody's logs."""
+
+
+class Rebuild:
+    """A build in a process of its own. For one thread."""
+
+    def __init__(self, config: Config, voice: str, precision: str) -> None:
+        command = [sys.executable, "-m", "daemon.voice_build", voice, precision]
+        self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=_STDERR)
+        assert self._child.stdin is not None  # noqa: S101  it is a pipe
+        with suppress(BrokenPipeError), self._child.stdin as pipe:  # a child that dies at once says so by its status
+            pipe.write(config.model_dump_json().encode())
+
+    def wait(self) -> int:
+        """Wait for the end; gives its exit status, 0 where all plans are there."""
+        try:
+            return self._child.wait(_LONGEST_S)
+        except subprocess.TimeoutExpired:
+            self.close()
+            return self._child.wait()
+
+    def close(self) -> None:
+        """End it, if it goes on: what it has finished stays, and the next start builds the rest. Idempotent."""
+        self._child.terminate()
+        try:
+            self._child.wait(_END_S)
+        except subprocess.TimeoutExpired:  # TensorRT lets nobody interrupt a step
+            self._child.kill()
+            self._child.wait()
+
+
+def rebuild_if_stale(config: Config, pack: Pack, wanted: Wanted, gpu: Gpu) -> Rebuild | None:
+    """Begin to build what a voice has lost of its plans; None where there is nothing to do, or no hope."""
+    if not gpu.cache.was_used():
+        return None
+    precisions = available_precisions(pack) if wanted.precision == "auto" else [wanted.precision]
+    missing = []
+    for precision in precisions:
+        keys = plan_keys(pack, precision, gpu.machine, capacity=gpu.capacity)
+        missing += [keys[shape] for shape in missing_plans(keys, gpu.cache)]
+    if not missing or any(map(gpu.cache.failure, missing)):
+        return None
+    _LOG.warning("%d plans of voice %s are lost, or of another TensorRT: building them", len(missing), pack.info.name)
+    return Rebuild(config, pack.info.name, wanted.precision)
