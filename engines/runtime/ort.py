@@ -33,10 +33,13 @@ class OrtEngine:
     """
 
     backend = "onnxruntime-cpu"
-    precision = "fp32"
 
-    def __init__(self, model: Path | bytes, *, threads: int = 0) -> None:
-        """Load a graph from a file or from its bytes; `threads` 0 means one per core. EngineError where it is none."""
+    def __init__(self, model: Path | bytes, *, threads: int = 0, precision: str = "fp32") -> None:
+        """Load a graph from a file or from its bytes; `threads` 0 means one per core. EngineError where it is none.
+
+        `precision` is what the graph is written in.
+        """
+        self.precision = precision
         onnxruntime = self._ort = _onnxruntime()
         self._name = model.name if isinstance(model, Path) else "graph"
         options = onnxruntime.SessionOptions()
