@@ -27,13 +27,19 @@ def _onnxruntime() -> Any:  # noqa: ANN401  it has no types
 
 
 class OrtEngine:
-    """An `Engine` on ONNX Runtime's CPU provider."""
+    """An `Engine` on ONNX Runtime's CPU provider.
+
+    Several threads may run it at once. With `threads=1` a run is computed in the thread that asks for it.
+    """
 
     backend = "onnxruntime-cpu"
-    precision = "fp32"
 
-    def __init__(self, model: Path | bytes, *, threads: int = 0) -> None:
-        """Load a graph from a file or from its bytes; `threads` 0 means one per core. EngineError where it is none."""
+    def __init__(self, model: Path | bytes, *, threads: int = 0, precision: str = "fp32") -> None:
+        """Load a graph from a file or from its bytes; `threads` 0 means one per core. EngineError where it is none.
+
+        `precision` is what the graph is written in.
+        """
+        self.precision = precision
         onnxruntime = self._ort = _onnxruntime()
         self._name = model.name if isinstance(model, Path) else "graph"
         options = onnxruntime.SessionOptions()
