@@ -11,7 +11,7 @@ import logging
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from itertools import chain
 from pathlib import Path
@@ -60,16 +60,25 @@ _SLOWEST_S: Final = 10.0
 """What a stored speed may say of a frame or a window; all else is a damaged file."""
 
 
-def probe_ids(voice: VitsVoice) -> list[int]:
-    """Give the phoneme ids of some seconds of speech; of symbols at random for a voice that takes characters."""
+def sentence_ids(voice: VitsVoice, texts: Sequence[str]) -> list[list[int]]:
+    """Give each text's phoneme ids as one sentence; symbols at random, as many, for a voice that takes characters."""
     info = voice.info
     if info.phoneme_type == "text":
         known = sorted({i for ids in info.phoneme_ids.values() for i in ids})
-        return [int(i) for i in np.random.default_rng(0).choice(known, size=100)]
+        rng = np.random.default_rng(0)
+        return [[int(i) for i in rng.choice(known, size=len(text))] for text in texts]
+    found = []
     with closing(Phonemizer(_PROBE_TIMEOUT_S)) as phonemizer:
-        clauses = phonemizer.phonemize(_PROBE_TEXT, info.language)
-    phonemes = list(chain(*sentences_of(clauses, max_phonemes=1000)))
-    return phoneme_ids(merge_clusters(phonemes, info.clusters), info.phoneme_ids)[0]
+        for text in texts:
+            clauses = phonemizer.phonemize(text, info.language)
+            phonemes = list(chain(*sentences_of(clauses, max_phonemes=1000)))
+            found.append(phoneme_ids(merge_clusters(phonemes, info.clusters), info.phoneme_ids)[0])
+    return found
+
+
+def probe_ids(voice: VitsVoice) -> list[int]:
+    """Give the phoneme ids of some seconds of speech."""
+    return sentence_ids(voice, [_PROBE_TEXT])[0]
 
 
 def render(voice: VitsVoice, latents: Latents, window: Window) -> Samples:

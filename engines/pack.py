@@ -231,6 +231,26 @@ class PackStore:
             raise VoiceError(str(path), f"cannot be written: {error.strerror or error}") from error
         return Pack(pack.folder, info)
 
+    def attach(self, pack: Pack, graphs: Mapping[str, bytes]) -> Pack:
+        """Add graphs to a pack, or replace such as were added. VoiceError where that fails.
+
+        A file is known by its hash only while it is there, whole: a pack is never broken by this, whenever it ends.
+        """
+        files = {file: digest for file, digest in pack.info.files.items() if file not in graphs}
+        if files != pack.info.files:
+            pack = self.amend(pack, pack.info.model_copy(update={"files": files}))
+        for file, data in graphs.items():
+            temporary = pack.folder / f"{file}.{uuid.uuid4().hex}"
+            try:
+                write_flushed(temporary, data)
+                temporary.replace(pack.folder / file)
+                flush_folder(pack.folder)
+            except OSError as error:
+                temporary.unlink(missing_ok=True)
+                raise VoiceError(str(pack.folder / file), f"cannot be written: {error.strerror or error}") from error
+        files |= {file: hashlib.sha256(data).hexdigest() for file, data in graphs.items()}
+        return self.amend(pack, pack.info.model_copy(update={"files": files}))
+
     def remove(self, name: str) -> None:
         """Delete a pack, broken or not. VoiceError where there is none of that name."""
         link = self.folder / check_name(name)

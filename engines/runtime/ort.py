@@ -33,13 +33,16 @@ class OrtEngine:
     """
 
     backend = "onnxruntime-cpu"
-    precision = "fp32"
 
-    def __init__(self, model: Path | bytes, *, threads: int = 0, usual_bytes: int | None = None) -> None:
+    def __init__(
+        self, model: Path | bytes, *, threads: int = 0, precision: str = "fp32", usual_bytes: int | None = None
+    ) -> None:
         """Load a graph from a file or from its bytes; `threads` 0 means one per core. EngineError where it is none.
 
-        After a run whose inputs had more than `usual_bytes`, the memory that it took goes back to the system.
+        `precision` is what the graph is written in. After a run whose inputs had more than `usual_bytes`, the memory
+        that it took goes back to the system.
         """
+        self.precision = precision
         onnxruntime = self._ort = _onnxruntime()
         self._name = model.name if isinstance(model, Path) else "graph"
         self._usual_bytes = usual_bytes

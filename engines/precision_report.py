@@ -1,0 +1,109 @@
+"""What a voice can be computed in on this device, how that sounds and how long it takes: kept in its pack."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from engines.errors import VoiceError
+from engines.pack import Pack
+
+REPORT_FILE: Final = "report.json"
+
+_WORTH: Final = 0.95
+"""Of the float engine's time: what is not clearly quicker than that is not worth its noise."""
+
+
+class Plan(BaseModel):
+    """One way to compute the vocoder part."""
+
+    model_config = ConfigDict(frozen=True)
+
+    precision: str
+    backend: str
+    int8_mac_share: float
+    """Of the vocoder part's multiply-adds, the flow's included."""
+    pesq_wb: float | None = None
+    """Measured where PESQ is installed; by no daemon."""
+    quality: float
+    """See `engines.quality`: about the same scale, 4.64 for the float graph."""
+    snr_db: float | None
+    """Against the float graph; None for that itself."""
+    passes: bool
+    """Whether the quality gate lets it be used."""
+    ms_per_window: float
+    """For a window of 96 latent frames, about a second."""
+    bytes: int
+    """Of the graph's file or, on TensorRT, of its plans."""
+
+
+class Report(BaseModel):
+    """All that were tried, and which one is used."""
+
+    model_config = ConfigDict(frozen=True)
+
+    plans: tuple[Plan, ...]
+    chosen: str
+    """Precision and backend."""
+    why: str
+
+
+def report_of(plans: Iterable[Plan]) -> Report:
+    """Choose among plans, of which there is one at least: the quickest that passes, float where that gains little."""
+    plans = tuple(plans)
+    usable = [plan for plan in plans if plan.passes]
+    floats = [plan for plan in usable if plan.precision == "fp32"]
+    quickest = min(usable or plans, key=lambda plan: plan.ms_per_window)
+    simplest = min(floats, key=lambda plan: plan.ms_per_window, default=quickest)
+    best = simplest if quickest.ms_per_window > _WORTH * simplest.ms_per_window else quickest
+    told = "; ".join(_verdict(plan, best) for plan in plans if plan is not best)
+    why = f"{best.ms_per_window:.1f} ms per window" + (f", beside {told}" if told else "")
+    return Report(plans=plans, chosen=_name(best), why=why)
+
+
+def read_report(pack: Pack) -> Report | None:
+    """Read what is known of a pack; None where nothing is, or the file is damaged."""
+    try:
+        return Report.model_validate_json((pack.folder / REPORT_FILE).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def record(pack: Pack, plans: Iterable[Plan]) -> Report:
+    """Put what was measured now in the place of what was known of the same precision and backend.
+
+    Written whole or not at all. VoiceError where the disk refuses.
+    """
+    known = read_report(pack)
+    table = {_name(plan): plan for plan in (*(known.plans if known else ()), *plans)}
+    report = report_of(table.values())
+    temporary = pack.folder / f"{REPORT_FILE}.{os.getpid()}"
+    try:
+        temporary.write_text(report.model_dump_json(indent=1))
+        temporary.replace(pack.folder / REPORT_FILE)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise VoiceError(str(pack.folder / REPORT_FILE), f"cannot be written: {error.strerror}") from error
+    return report
+
+
+def chosen_precision(pack: Pack, backend: str) -> str:
+    """Give the precision that was chosen for `backend`; fp32 where nothing is known of it."""
+    report = read_report(pack)
+    plans = [plan for plan in report.plans if plan.backend == backend] if report else []
+    return report_of(plans).chosen.split()[0] if plans else "fp32"
+
+
+def _name(plan: Plan) -> str:
+    return f"{plan.precision} {plan.backend}"
+
+
+def _verdict(plan: Plan, best: Plan) -> str:
+    if not plan.passes:
+        return f"{_name(plan)}, which does not pass ({plan.quality:.2f})"
+    return f"{_name(plan)}, {plan.ms_per_window / best.ms_per_window:.2f} times that"
