@@ -1,4 +1,4 @@
-"""The acoustic part on engines of fixed sizes: the smallest that a sentence fits computes it, numpy aligns it."""
+"""The acoustic part of a voice, on one engine for sentences of any length or on several of fixed sizes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,14 @@ third too (medians 285 and 301 of a page and a licence). A sentence costs what i
 its own length; more buckets would each take the weights' memory again, 14 MB as FP16, and minutes to build.
 """
 
+_NOISE: Final = "noise_prior"
+
 
 class Acoustic(Protocol):
-    """What a voice's acoustic part is to it: an `Engine` that runs the pack's acoustic graph, or engines in buckets."""
+    """The acoustic part of a voice. One thread at a time uses it; EngineError where an engine fails.
+
+    Implementations: one engine for any length; an engine for each of a few lengths.
+    """
 
     @property
     def backend(self) -> str:
@@ -36,11 +41,38 @@ class Acoustic(Protocol):
     def precision(self) -> str:
         """In what."""
 
-    def run(self, feeds: Feeds) -> NDArray[np.float32]:
-        """Compute the latents [1, C, T] from the inputs that the acoustic graph of a pack has. EngineError."""
+    def aligned(self, feeds: Feeds) -> Aligned:
+        """Compute latents and durations from the inputs of a pack's acoustic graph, and `noise_prior` [1, C, N]."""
 
     def close(self) -> None:
         """Free it. Idempotent."""
+
+
+class WholeAcoustic:
+    """An `Acoustic` on one engine that runs the pack's acoustic graph."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Own `engine`."""
+        self._engine: Final = engine
+
+    @property
+    def backend(self) -> str:
+        """See `Acoustic.backend`."""
+        return self._engine.backend
+
+    @property
+    def precision(self) -> str:
+        """See `Acoustic.precision`."""
+        return self._engine.precision
+
+    def aligned(self, feeds: Feeds) -> Aligned:
+        """See `Acoustic.aligned`."""
+        inputs = {name: array for name, array in feeds.items() if name != _NOISE}
+        return _align(self._engine.run(inputs)[0], feeds)
+
+    def close(self) -> None:
+        """See `Acoustic.close`."""
+        self._engine.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,28 +117,24 @@ class BucketedAcoustic:
         """In what; several where not all do the same."""
         return " and ".join(dict.fromkeys(part.precision for part in self._parts()))
 
-    def run(self, feeds: Feeds) -> NDArray[np.float32]:
-        """See `Acoustic.run`."""
-        return self.aligned(feeds).latents
-
     def aligned(self, feeds: Feeds) -> Aligned:
-        """Compute the latents, and say how they divide among the ids where a bucket did it."""
+        """See `Acoustic.aligned`."""
         if self._closed:
             raise EngineError("the acoustic part", "is closed")
         count = feeds["input"].shape[1]
         bucket = next((bucket for size, bucket in self._buckets.items() if size >= count), None)
         if bucket is None:
-            return Aligned(self._run_whole(feeds), None)
+            return self._by_whole(feeds)
         try:
             return _in_bucket(bucket, feeds, count)
         except EngineError as error:
             reason = error
-        latents = self._run_whole(feeds)
+        aligned = self._by_whole(feeds)
         _LOG.error("%s; the acoustic part is computed by %s from now on", reason, self._parts()[-1].backend)
         for other in self._buckets.values():
             other.engine.close()
         self._buckets.clear()
-        return Aligned(latents, None)
+        return aligned
 
     def close(self) -> None:
         """See `Acoustic.close`."""
@@ -114,26 +142,31 @@ class BucketedAcoustic:
         for part in self._parts():
             part.close()
 
-    def _run_whole(self, feeds: Feeds) -> NDArray[np.float32]:
+    def _by_whole(self, feeds: Feeds) -> Aligned:
         if self._whole is None:
             self._whole = self._make_whole()
-        return self._whole.run(feeds)
+        return self._whole.aligned(feeds)
 
-    def _parts(self) -> list[Acoustic]:
-        engines: list[Acoustic] = [bucket.engine for bucket in self._buckets.values()]
+    def _parts(self) -> list[Engine | Acoustic]:
+        engines: list[Engine | Acoustic] = [bucket.engine for bucket in self._buckets.values()]
         return [*engines, *([] if self._whole is None else [self._whole])]
 
 
 def _in_bucket(bucket: _Bucket, feeds: Feeds, count: int) -> Aligned:
     bucket.ids[:, :count] = feeds["input"]
     bucket.length[0] = count
-    scales: NDArray[np.float32] = np.asarray(feeds["scales"], np.float32)
-    noise: NDArray[np.float32] = np.asarray(feeds["noise_prior"], np.float32)
-    inputs: dict[str, NDArray[np.generic]] = {"input": bucket.ids, "input_lengths": bucket.length, "scales": scales}
+    inputs: dict[str, NDArray[np.generic]] = {
+        "input": bucket.ids,
+        "input_lengths": bucket.length,
+        "scales": feeds["scales"],
+    }
     if "noise_duration" in feeds:
         bucket.noise[:, :, :count] = feeds["noise_duration"]
         inputs["noise_duration"] = bucket.noise
     if "sid" in feeds:
         inputs["sid"] = feeds["sid"]
-    prior = bucket.engine.run(inputs)
-    return align(prior[0, :, :count], noise, float(scales[0]))
+    return _align(bucket.engine.run(inputs)[0, :, :count], feeds)
+
+
+def _align(prior: NDArray[np.float32], feeds: Feeds) -> Aligned:
+    return align(prior, np.asarray(feeds[_NOISE], np.float32), float(np.asarray(feeds["scales"], np.float32)[0]))

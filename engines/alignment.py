@@ -24,8 +24,7 @@ class Aligned:
     """The prior latents [1, C, T] of a sentence, and how many of these frames each phoneme id has: whole, [ids]."""
 
     latents: NDArray[np.float32]
-    durations: NDArray[np.float32] | None
-    """None where the part that computed the latents does not tell."""
+    durations: NDArray[np.float32]
 
 
 def align(prior: NDArray[np.float32], noise: NDArray[np.float32], noise_scale: float) -> Aligned:

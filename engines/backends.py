@@ -16,14 +16,14 @@ from device.cuda import Cuda
 from device.errors import DeviceError
 from device.memory import BufferPool
 from engines import calibration
-from engines.acoustic import Acoustic, BucketedAcoustic
+from engines.acoustic import Acoustic, BucketedAcoustic, WholeAcoustic
 from engines.errors import EngineError
 from engines.pack import Pack
 from engines.runtime.ort import OrtEngine
 from engines.runtime.plans import Machine, PlanCache
 from engines.runtime.trt import NAME as TENSORRT
 from engines.runtime.trt import TensorRt
-from engines.vits import Delivery, VitsVoice
+from engines.vits import Delivery, VitsVoice, cpu_acoustic
 from engines.vocoder import FreeVocoder, Vocoder
 from engines.vocoder_checked import CheckedVocoder
 from engines.vocoder_fixed import FixedVocoder
@@ -176,7 +176,10 @@ class _Vocoders:
 
 def _acoustic(pack: Pack, wanted: Wanted, gpu: Gpu | None, vocoder: Vocoder) -> Acoustic:
     """Load the acoustic part: on the GPU if the vocoder is there, all plans are too, and it is quicker."""
-    on_cpu = partial(OrtEngine, pack.acoustic, threads=wanted.threads)
+
+    def on_cpu() -> WholeAcoustic:
+        return WholeAcoustic(cpu_acoustic(pack, wanted.threads))
+
     if gpu is None or vocoder.precision not in PRECISIONS or not vocoder.backend.startswith(TENSORRT):
         return on_cpu()
     plans = plans_of(pack, vocoder.precision, gpu.machine, capacity=gpu.capacity)

@@ -10,11 +10,12 @@ import numpy as np
 
 from device.format import RATE, Samples
 from engines import calibration
+from engines.acoustic import WholeAcoustic
 from engines.corpus import CALIBRATION, JUDGED
 from engines.pack import Pack
 from engines.quality import Judge, Quality
 from engines.runtime.ort import OrtEngine
-from engines.vits import Delivery, VitsVoice
+from engines.vits import Delivery, VitsVoice, cpu_acoustic
 from engines.vocoder import FreeVocoder, Latents
 
 
@@ -26,7 +27,7 @@ class Hearing:
     ) -> None:
         """Speak the corpus; takes some seconds. EngineError or SynthesisError where the pack's graphs fail."""
         self.info = pack.info
-        self._acoustic = OrtEngine(pack.acoustic)
+        self._acoustic = WholeAcoustic(cpu_acoustic(pack, threads=0))
         with closing(FreeVocoder(pack.info, OrtEngine(pack.vocoder))) as vocoder:
             voice = VitsVoice(pack.info, self._acoustic, vocoder)
             self.calibration: list[Latents] = _latents(voice, calibration_texts, seed=0)
@@ -55,6 +56,4 @@ class Hearing:
 def _latents(voice: VitsVoice, texts: Sequence[str], *, seed: int) -> list[Latents]:
     rng = np.random.default_rng(seed)
     delivery = Delivery(speaker=voice.info.default_speaker)
-    return [
-        voice.latents(ids, delivery, voice.noise(len(ids), rng)) for ids in calibration.sentence_ids(voice, texts)
-    ]
+    return [voice.latents(ids, delivery, voice.noise(len(ids), rng)) for ids in calibration.sentence_ids(voice, texts)]

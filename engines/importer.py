@@ -18,12 +18,14 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from device.format import Samples
 from engines import calibration
+from engines.acoustic import WholeAcoustic
 from engines.errors import GraphError, UnknownEspeakVoiceError, VoiceError
 from engines.pack import ACOUSTIC_FILE, REVISION, VOCODER_FILE, Pack, PackInfo, PackStore, check_name
 from engines.piper import PiperConfig, Source, check_hashes, read_config
 from engines.resampling import HALF_TAPS, block_size, filter_bank
 from engines.runtime.ort import OrtEngine
 from engines.vits import Delivery, VitsVoice
+from engines.vits_encoder import encoder
 from engines.vits_graph import Split, lean, split
 from engines.vocoder import FreeVocoder, Latents
 from engines.windows import UNKNOWN_MARGINS
@@ -53,7 +55,7 @@ def import_voice(source: Source, store: PackStore, *, name: str = "", progress: 
         raise VoiceError(str(source.config), f"promises {config.num_speakers} speakers but the graph has no such input")
     info = _describe(name, config, parts, hashes)
     try:
-        return _finish(store, info, parts, lean(parts.acoustic, parts.channels), progress)
+        return _finish(store, info, parts, encoder(lean(parts.acoustic, parts.channels)), progress)
     except UnknownEspeakVoiceError as error:
         raise VoiceError(str(source.config), f"cannot be used: {error}") from error
     except VoiceError:
@@ -61,7 +63,7 @@ def import_voice(source: Source, store: PackStore, *, name: str = "", progress: 
     except Exception as error:  # noqa: BLE001  a graph of a new kind may break any assumption of the surgery
         progress(f"leaving the acoustic graph as it was exported, since {error}")
     try:
-        return _finish(store, info, parts, parts.acoustic, progress)
+        return _finish(store, info, parts, encoder(parts.acoustic), progress)
     except VoiceError:
         raise
     except Exception as error:
@@ -73,7 +75,7 @@ def _finish(store: PackStore, info: PackInfo, parts: Split, acoustic: onnx.Model
     progress("comparing with the original and measuring")
     graphs = {ACOUSTIC_FILE: acoustic.SerializeToString(), VOCODER_FILE: parts.vocoder.SerializeToString()}
     vocoder = FreeVocoder(info, OrtEngine(graphs[VOCODER_FILE]))
-    with closing(VitsVoice(info, OrtEngine(graphs[ACOUSTIC_FILE]), vocoder)) as voice:
+    with closing(VitsVoice(info, WholeAcoustic(OrtEngine(graphs[ACOUSTIC_FILE])), vocoder)) as voice:
         latents = _compare(voice, parts)
         margins = calibration.measure_margins(voice, latents)
         speed = calibration.measure_speed(vocoder, info)

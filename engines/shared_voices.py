@@ -9,15 +9,15 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from engines.acoustic import Acoustic, WholeAcoustic
 from engines.batching import Batcher, RowEngine
 from engines.fixed_windows import WindowShape
 from engines.pack import Pack, PackInfo, PackStore
 from engines.precedence import Precedence
 from engines.resampling import block_size
-from engines.runtime.engine import Engine
 from engines.runtime.ort import OrtEngine
 from engines.runtime.patient import PatientEngine
-from engines.vits import VitsVoice
+from engines.vits import VitsVoice, cpu_acoustic
 from engines.vocoder import FreeVocoder
 from engines.vocoder_fixed import FixedVocoder
 from engines.windows import Speed
@@ -49,7 +49,7 @@ class ConcurrentVoice:
     def __init__(self, pack: Pack, precedence: Precedence) -> None:
         """Load the pack. EngineError where that fails."""
         self._info = pack.info
-        self._acoustic = PatientEngine(OrtEngine(pack.acoustic, threads=1), precedence)
+        self._acoustic = WholeAcoustic(PatientEngine(cpu_acoustic(pack, threads=1), precedence))
         self._vocoder = PatientEngine(OrtEngine(pack.vocoder, threads=1), precedence)
 
     def speaking(self) -> AbstractContextManager[VitsVoice]:
@@ -67,8 +67,8 @@ class ConcurrentVoice:
 class BatchedVoice:
     """A `SharedVoice` for a device that computes several windows in little more than the time of one."""
 
-    def __init__(self, info: PackInfo, acoustic: Engine, batcher: Batcher, shapes: Sequence[WindowShape]) -> None:
-        """Own `acoustic`, which several threads may run, and the batcher, which makes the vocoder's engines."""
+    def __init__(self, info: PackInfo, acoustic: Acoustic, batcher: Batcher, shapes: Sequence[WindowShape]) -> None:
+        """Own `acoustic`, which several threads may use, and the batcher, which makes the vocoder's engines."""
         self._info = info
         self._acoustic = acoustic
         self._batcher = batcher

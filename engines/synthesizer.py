@@ -109,8 +109,6 @@ class Synthesizer:
                 if tally.first_s is None:
                     tally.first_s = tally.compute_s
                 yield AudioChunk(buffer, buffer.samples[:frames])
-            # They lie in the acoustic engine's arena: there during its next run, they would divide its free memory.
-            del latents
 
     def warm_up(self, voice: VitsVoice) -> None:
         """Run a sentence of the longest usual length and the largest window once.

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.format import Samples
-from engines.acoustic import Acoustic
+from engines.acoustic import Acoustic, WholeAcoustic
+from engines.alignment import Aligned
 from engines.errors import SynthesisError
 from engines.pack import Pack, PackInfo
 from engines.runtime.ort import OrtEngine
@@ -23,8 +24,11 @@ _NOISE_FRAMES_PER_ID: Final = 2
 half a sentence later at the earliest."""
 
 USUAL_IDS: Final = 320
-"""Phoneme ids of all but very long sentences, some 17 s of speech. Memory that only a longer one needs, by the square
+"""Phoneme ids of all but very long sentences, some 8 s of speech. Memory that only a longer one needs, by the square
 of its length, goes back after it: 60 MB less in the daemon, and growth that does not depend on what was said."""
+
+_USUAL_BYTES: Final = USUAL_IDS * (8 + 2 * 4) + 3 * 4 + 8
+"""Of the acoustic part's inputs: ids, duration noise, scales and speaker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +64,8 @@ class VitsVoice:
     @classmethod
     def load(cls, pack: Pack, *, threads: int = 0) -> VitsVoice:
         """Load both graphs of `pack` on the CPU; `threads` 0 means one per core."""
-        noise_bytes = 4 * pack.info.channels * _NOISE_FRAMES_PER_ID * USUAL_IDS  # nearly all of its inputs
-        acoustic = OrtEngine(pack.acoustic, threads=threads, usual_bytes=noise_bytes)
-        return cls(pack.info, acoustic, FreeVocoder(pack.info, OrtEngine(pack.vocoder, threads=threads)))
+        vocoder = FreeVocoder(pack.info, OrtEngine(pack.vocoder, threads=threads))
+        return cls(pack.info, WholeAcoustic(cpu_acoustic(pack, threads)), vocoder)
 
     @property
     def backend(self) -> str:
@@ -97,11 +100,12 @@ class VitsVoice:
         return feeds
 
     def latents(self, ids: Sequence[int], delivery: Delivery, noise: Noise) -> Latents:
-        """Run the acoustic part on one sentence. SynthesisError where it gives no finite number."""
-        latents = self._acoustic.run(self.feeds(ids, delivery, noise))
-        if not _all_finite(latents):
-            raise SynthesisError(self.info.name, "its acoustic part gave values that are no numbers")
-        return latents
+        """Give the latents alone of `prior`."""
+        return self.prior(ids, delivery, noise).latents
+
+    def prior(self, ids: Sequence[int], delivery: Delivery, noise: Noise) -> Aligned:
+        """Run the acoustic part on one sentence. EngineError where it gives what is no number."""
+        return self._acoustic.aligned(self.feeds(ids, delivery, noise))
 
     def windows(self, latents: Latents, capacity: int) -> Iterator[Window]:
         """Divide a sentence into windows that emit at most `capacity` frames each."""
@@ -121,6 +125,11 @@ class VitsVoice:
         """Free both engines. Idempotent."""
         self._acoustic.close()
         self.vocoder.close()
+
+
+def cpu_acoustic(pack: Pack, threads: int) -> OrtEngine:
+    """Load the acoustic graph of `pack` on the CPU. EngineError where it cannot be."""
+    return OrtEngine(pack.acoustic, threads=threads, usual_bytes=_USUAL_BYTES)
 
 
 def _all_finite(array: NDArray[np.float32]) -> bool:

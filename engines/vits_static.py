@@ -2,8 +2,8 @@
 
 A pack's acoustic graph computes one sentence of just its own length, and has lost its masks for that. Here they come
 back, and only where one position reaches another: in front of convolutions wider than one, and in the attention's
-softmax. Everything else is done for each position apart, so that what stands in the padding reaches nothing. Durations
-leave the graph before they are rounded; `engines.alignment` does the rest. Needs onnx: for building engines only.
+softmax. Everything else is done for each position apart, so that what stands in the padding reaches nothing.
+Needs onnx: for building engines only.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from onnx import TensorProto, helper
 
 from engines.errors import GraphError
 from engines.pack import Pack
-from engines.runtime.graph import GraphIndex, constant, copied, cut, value
+from engines.runtime.graph import GraphIndex, constant, copied, value
 from engines.runtime.half import half, rounded
 from engines.runtime.ort import OrtEngine
 from engines.runtime.static import fold_static, static_shapes, sum_by_product
+from engines.vits_encoder import PRIOR
 from engines.vits_graph import trial
 
 _LENGTHS: Final = "input_lengths"
-_PRIOR_NOISE: Final = "noise_prior"
-_PRIOR: Final = "prior"
 _INSIDE: Final = "mask/inside"
 
 _FORBIDDEN: Final = -1e4
@@ -50,7 +49,7 @@ def static_acoustic(
     """
     model = onnx.load(source.acoustic) if isinstance(source, Pack) else source
     graphs = {}
-    with closing(OrtEngine(_encoder(model).SerializeToString())) as unpadded:
+    with closing(OrtEngine(model.SerializeToString())) as unpadded:
         for bucket in buckets:
             graph = encoder_graph(model, phonemes=bucket)
             _compare(unpadded, graph, f"fp32 graph for {bucket} ids", _ERROR)
@@ -69,65 +68,16 @@ def encoder_graph(acoustic: onnx.ModelProto, *, phonemes: int) -> onnx.ModelProt
     all that `alignment.align` takes in one, as an engine has one output. GraphError and EngineError as
     `static_acoustic`.
     """
-    encoder = _encoder(acoustic)
+    encoder = copied(acoustic)
     _mask(encoder.graph, phonemes)
     for axis in (axis for item in encoder.graph.input for axis in item.type.tensor_type.shape.dim if axis.dim_param):
         axis.dim_value = phonemes
     fold_static(encoder)
     sum_by_product(encoder)
     (output,) = encoder.graph.output
-    output.CopyFrom(value(_PRIOR, TensorProto.FLOAT, [*static_shapes(encoder)[_PRIOR]]))
+    output.CopyFrom(value(PRIOR, TensorProto.FLOAT, [*static_shapes(encoder)[PRIOR]]))
     onnx.checker.check_model(encoder)
     return encoder
-
-
-def _encoder(acoustic: onnx.ModelProto) -> onnx.ModelProto:
-    """Cut off the alignment: what is left computes `prior` of just as many positions as there are ids."""
-    model = copied(acoustic)
-    graph = model.graph
-    parts = _before_alignment(GraphIndex(graph))
-    graph.node.append(helper.make_node("Concat", parts, [_PRIOR], axis=1))
-    inputs = [item for item in graph.input if item.name != _PRIOR_NOISE]
-    return cut(model, "encoder", inputs, [value(_PRIOR, TensorProto.FLOAT, [1, "rows", "phonemes"])])
-
-
-def _before_alignment(index: GraphIndex) -> list[str]:
-    """Name the means, the logarithms of the scales and the durations, each [1, .., P], where the alignment takes them.
-
-    The alignment, the path of VITS, is all that depends on the rounded durations; the other two meet it in one matrix
-    product each.
-    """
-    roundings = [node for node in index.graph.node if node.op_type == "Ceil"]
-    if len(roundings) != 1:
-        raise GraphError(f"it is not a VITS graph: it rounds {len(roundings)} times where it rounds durations once")
-    path = index.downstream(roundings[0].output)
-    latents = index.maker[index.graph.output[0].name]
-    noise = index.downstream([_PRIOR_NOISE])
-    mean, noisy = sorted(latents.input, key=lambda name: name in noise) if latents.op_type == "Add" else ("", "")
-    while (scaling := index.maker.get(noisy)) is not None and scaling.op_type == "Mul":
-        noisy, factor = sorted(scaling.input, key=lambda name: name not in noise)
-        exponential = index.maker.get(factor)
-        if exponential is not None and exponential.op_type == "Exp":
-            aligned = [_unaligned(index, name, path) for name in (mean, exponential.input[0])]
-            return [*aligned, roundings[0].input[0]]
-    raise GraphError("it is not a VITS graph: its latents are no mean plus scaled noise")
-
-
-def _unaligned(index: GraphIndex, name: str, path: set[str]) -> str:
-    """Give what becomes `name` by a transposition, a product with the path and another transposition."""
-    back = index.maker.get(name)
-    product = index.maker.get(back.input[0]) if back is not None else None
-    there = index.maker.get(product.input[1]) if product is not None and len(product.input) > 1 else None
-    if (
-        back is None
-        or product is None
-        or there is None
-        or [back.op_type, product.op_type, there.op_type] != ["Transpose", "MatMul", "Transpose"]
-        or product.input[0] not in path
-        or there.input[0] in path
-    ):
-        raise GraphError(f"it is not a VITS graph: {name} is not aligned by a matrix product")
-    return str(there.input[0])
 
 
 def _mask(graph: onnx.GraphProto, phonemes: int) -> None:
@@ -167,7 +117,7 @@ def _needs_float(graph: onnx.ModelProto) -> Callable[[onnx.NodeProto], bool]:
     of the means is at -63 dB. Layer norms, softmax and sums in float32 as well made no difference to that.
     """
     index = GraphIndex(graph.graph)
-    means, log_scales, _ = index.maker[_PRIOR].input
+    means, log_scales, _ = index.maker[PRIOR].input
     in_half = index.upstream([means, log_scales])
     return lambda node: node.output[0] not in in_half
 

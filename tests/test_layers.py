@@ -36,6 +36,7 @@ IMPORT_TIME_ONLY = {
         "engines/runtime/half.py",
         "engines/runtime/static.py",
         "engines/vits_attention.py",
+        "engines/vits_encoder.py",
         "engines/vits_fixed.py",
         "engines/vits_graph.py",
         "engines/vits_static.py",

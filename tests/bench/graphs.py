@@ -19,7 +19,7 @@ import numpy as np
 import onnx
 
 from engines import calibration, importer, piper
-from engines.acoustic import BUCKETS, BucketedAcoustic
+from engines.acoustic import BUCKETS, BucketedAcoustic, WholeAcoustic
 from engines.backends import Wanted, load_voice
 from engines.pack import PackStore
 from engines.runtime.ort import OrtEngine
@@ -53,7 +53,7 @@ def main() -> None:
         voice = load_voice(pack, Wanted())
         buckets = BucketedAcoustic(
             {size: OrtEngine(graph) for size, graph in static_acoustic(pack, BUCKETS).items()},
-            lambda: OrtEngine(pack.acoustic),
+            lambda: WholeAcoustic(OrtEngine(pack.acoustic)),
         )
     exported = OrtEngine(split(onnx.load(source.model), voice.info.sample_rate).acoustic.SerializeToString())
     rng = np.random.default_rng(0)
@@ -68,7 +68,7 @@ def main() -> None:
         found[name] = in_turn(
             acoustic_exported=lambda feeds=feeds: exported.run(feeds),
             acoustic_lean=lambda ids=ids, noise=noise: voice.latents(ids, Delivery(), noise),
-            acoustic_buckets=lambda feeds=feeds: buckets.run(feeds),
+            acoustic_buckets=lambda feeds=feeds: buckets.aligned(feeds),
             one_pass=lambda latents=latents: calibration.render_whole(voice, latents),
             windows=lambda latents=latents, windows=windows: [
                 calibration.render(voice, latents, window) for window in windows

@@ -37,6 +37,7 @@ from device.memory import HostBufferPool
 from device.null import NullSink
 from device.realtime import take_precedence
 from engines import importer, piper
+from engines.acoustic import WholeAcoustic
 from engines.backends import Wanted, load_voice
 from engines.batching import Batcher
 from engines.fixed_windows import WindowShape, default_shapes
@@ -102,7 +103,7 @@ def batched(rows: int, precedence: Precedence) -> Callable[[Pack], SharedVoice]:
         info = pack.info
         shapes = default_shapes(hop=info.hop, rate=info.sample_rate, margins=info.margins, capacity=BUFFER_FRAMES)
         batcher = Batcher(make, precedence, backend="onnxruntime-cpu", precision="fp32", sizes=[1, rows])
-        acoustic = PatientEngine(OrtEngine(pack.acoustic, threads=1), precedence)
+        acoustic = WholeAcoustic(PatientEngine(OrtEngine(pack.acoustic, threads=1), precedence))
         return BatchedVoice(info, acoustic, batcher, shapes[-1:])
 
     return load

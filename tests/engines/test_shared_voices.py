@@ -14,6 +14,7 @@ import pytest
 
 from device.format import Samples
 from device.memory import HostBufferPool
+from engines.acoustic import WholeAcoustic
 from engines.batching import Batcher
 from engines.errors import EngineError, SynthesisError, VoiceError
 from engines.fixed_windows import WindowShape, default_shapes
@@ -40,7 +41,7 @@ def batched(pack: Pack) -> BatchedVoice:
 
     shapes = default_shapes(hop=info.hop, rate=info.sample_rate, margins=info.margins, capacity=CAPACITY)
     batcher = Batcher(make, Precedence(), backend="onnxruntime-cpu", precision="fp32")
-    return BatchedVoice(info, OrtEngine(pack.acoustic, threads=1), batcher, shapes[1:3])
+    return BatchedVoice(info, WholeAcoustic(OrtEngine(pack.acoustic, threads=1)), batcher, shapes[1:3])
 
 
 def concurrent(pack: Pack) -> ConcurrentVoice:

@@ -12,6 +12,7 @@ from simulators.tensorrt import World
 
 from device.format import Samples
 from engines import calibration
+from engines.acoustic import WholeAcoustic
 from engines.errors import EngineError
 from engines.fixed_windows import default_shapes
 from engines.pack import Pack
@@ -51,7 +52,7 @@ def voice(tiny_pack: Pack, world: World, made: list[FreeVocoder]) -> VitsVoice:
         made.append(FreeVocoder(tiny_pack.info, OrtEngine(tiny_pack.vocoder, threads=1)))
         return made[-1]
 
-    acoustic = OrtEngine(tiny_pack.acoustic, threads=1)
+    acoustic = WholeAcoustic(OrtEngine(tiny_pack.acoustic, threads=1))
     return VitsVoice(tiny_pack.info, acoustic, CheckedVocoder(fixed(tiny_pack, world), safer))
 
 

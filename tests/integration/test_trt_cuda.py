@@ -17,6 +17,7 @@ from simulators.tensorrt import World
 
 from device.cuda import Cuda
 from engines import calibration
+from engines.acoustic import WholeAcoustic
 from engines.fixed_windows import default_shapes
 from engines.pack import PackStore
 from engines.runtime.ort import OrtEngine
@@ -82,7 +83,7 @@ def test_the_default_voice_on_a_gpu(cuda: Cuda, voice_packs: Path) -> None:
         plan, timing = build(graph, name="vocoder", timing=timing)
         engines[shape] = TrtEngine(owner, plan, name="vocoder", precision="fp32")
         assert complaint(layers(engines[shape].layers()), "fp32") == ""
-    voice = VitsVoice(info, OrtEngine(pack.acoustic), FixedVocoder(info, engines))
+    voice = VitsVoice(info, WholeAcoustic(OrtEngine(pack.acoustic)), FixedVocoder(info, engines))
     latents = np.random.default_rng(0).standard_normal((1, info.channels, 400), dtype=np.float32)
     parts = []
     for window in voice.windows(latents, 192_000):
