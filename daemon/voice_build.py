@@ -17,8 +17,10 @@ from engines.errors import EngineError, SpeechError
 from engines.fixed_windows import WindowShape
 from engines.pack import Pack, PackStore
 from engines.plan_build import PlanProgress, build_plans
+from engines.precision_report import record_plan
 from engines.runtime.plans import PlanKey
 from engines.runtime.trt_inspect import complaint, layers
+from engines.vocoder_fixed import FixedVocoder
 from engines.voice_plans import available_precisions, load_engines, plan_keys
 
 _LOG = logging.getLogger(__name__)
@@ -67,13 +69,11 @@ def _open(config: Config, pack: Pack, for_sm: int | None) -> Gpu:
 
 
 def _report(pack: Pack, precision: str, keys: dict[WindowShape, PlanKey], built: int, gpu: Gpu) -> None:
-    """Say what the plans are like; they are loaded for that, as they will be by the daemon."""
+    """Say what the plans are like, and keep it; they are loaded for that, as they will be by the daemon."""
     engines = load_engines(pack, keys, gpu.cache, gpu.tensorrt)
-    try:
+    with closing(FixedVocoder(pack.info, engines)) as vocoder:
         found = [layers(engine.layers()) for engine in engines.values()]
-    finally:
-        for engine in engines.values():
-            engine.close()
+        record_plan(pack, vocoder, size=sum(len(gpu.cache.get(key) or b"") for key in keys.values()))
     print(f"{pack.info.name} in {precision}: {built} plans built, {len(keys) - built} were there; layers: {found[-1]}")
     for short in {complaint(one, precision) for one in found} - {""}:
         print(f"beware: {short}")

@@ -15,6 +15,7 @@ from device.memory import BufferPool
 from engines import calibration
 from engines.errors import EngineError
 from engines.pack import Pack
+from engines.precision_report import chosen_precision
 from engines.runtime.ort import OrtEngine
 from engines.runtime.plans import Machine, PlanCache
 from engines.runtime.trt import TensorRt
@@ -22,7 +23,7 @@ from engines.vits import VitsVoice
 from engines.vocoder import FreeVocoder, Vocoder
 from engines.vocoder_checked import CheckedVocoder
 from engines.vocoder_fixed import FixedVocoder
-from engines.voice_plans import available_precisions, load_engines, machine_of, plan_keys
+from engines.voice_plans import available_precisions, graph_file, load_engines, machine_of, plan_keys
 from engines.windows import Speed
 
 _LOG = logging.getLogger(__name__)
@@ -122,8 +123,9 @@ def load_voice(pack: Pack, wanted: Wanted, gpu: Gpu | None = None) -> VitsVoice:
 def _makers(pack: Pack, wanted: Wanted, gpu: Gpu | None) -> list[Callable[[], Vocoder]]:
     """Give what can make a vocoder as wanted, what is probably quickest first. EngineError is for those to raise."""
 
-    def on_cpu() -> FreeVocoder:
-        return FreeVocoder(pack.info, OrtEngine(pack.vocoder, threads=wanted.threads))
+    def on_cpu(precision: str = "fp32") -> FreeVocoder:
+        path = graph_file(pack, precision)
+        return FreeVocoder(pack.info, OrtEngine(path, threads=wanted.threads, precision=precision))
 
     def on_gpu(gpu: Gpu, precision: str) -> Vocoder:
         keys = plan_keys(pack, precision, gpu.machine, capacity=gpu.capacity)
@@ -133,8 +135,9 @@ def _makers(pack: Pack, wanted: Wanted, gpu: Gpu | None) -> list[Callable[[], Vo
     if gpu is not None and wanted.backend != "ort":
         precisions = available_precisions(pack) if wanted.precision == "auto" else [wanted.precision]
         makers = [partial(on_gpu, gpu, precision) for precision in precisions]
-    if wanted.backend != "trt" and wanted.precision in {"auto", "fp32"}:
-        makers.append(on_cpu)
+    if wanted.backend != "trt":
+        auto = wanted.precision == "auto"
+        makers.append(partial(on_cpu, chosen_precision(pack, OrtEngine.backend) if auto else wanted.precision))
     return makers
 
 

@@ -45,7 +45,11 @@ class Hearing:
 
     def quality(self, graph: bytes | Path, count: int | None = None) -> Quality:
         """Judge a graph by the first `count` of the judged sentences."""
-        return self._judge.quality(self.sounds(graph, count))
+        return self.quality_of(self.sounds(graph, count))
+
+    def quality_of(self, sounds: Sequence[Samples]) -> Quality:
+        """Judge what `sounds` gave."""
+        return self._judge.quality(sounds)
 
     def close(self) -> None:
         """Free the acoustic part. Idempotent."""
@@ -55,6 +59,4 @@ class Hearing:
 def _latents(voice: VitsVoice, texts: Sequence[str], *, seed: int) -> list[Latents]:
     rng = np.random.default_rng(seed)
     delivery = Delivery(speaker=voice.info.default_speaker)
-    return [
-        voice.latents(ids, delivery, voice.noise(len(ids), rng)) for ids in calibration.sentence_ids(voice, texts)
-    ]
+    return [voice.latents(ids, delivery, voice.noise(len(ids), rng)) for ids in calibration.sentence_ids(voice, texts)]
