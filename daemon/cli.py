@@ -87,8 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument(
         "--backend",
         choices=("trt", "ort"),
-        help="trt: compile its graphs for this machine's GPU; ort: make the graphs only (default: both as far as there "
-        "is a GPU)",
+        help="trt: compile its graphs for this machine's GPU; ort: make the graphs (default: both, where there is one)",
     )
     build.add_argument(
         "--precision", choices=("auto", *PRECISIONS), default="auto", help="default: all it can be had in"
@@ -231,13 +230,14 @@ def _voice_build(options: argparse.Namespace) -> int:
     from daemon import voice_build, voice_graphs  # noqa: PLC0415  load onnx
 
     config, name, precision = _load(options), options.name, options.precision
-    if options.backend != "trt" or voice_graphs.missing(config, name, precision):
+    backend = options.backend or ("trt" if options.for_sm is not None else None)
+    if backend != "trt" or voice_graphs.missing(config, name, precision):
         voice_graphs.build(config, name, precision)
-    if options.backend != "ort":
+    if backend != "ort":
         try:
             voice_build.build(config, name, precision, for_sm=options.for_sm, again=options.again)
         except (SpeechError, DeviceError) as error:
-            if options.backend == "trt" or options.for_sm is not None:
+            if backend == "trt":
                 raise
             print(f"no plans for a GPU: {error}", file=sys.stderr)
     return 0

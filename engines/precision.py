@@ -54,7 +54,7 @@ def build(
     if "fp32" in precisions:
         heard["fp32"] = 0.0, None
     if not heard:
-        raise VoiceError(name, f"sounds too bad in {' and '.join(precisions)}: use --precision fp32")
+        raise VoiceError(name, f"cannot be had in {' or '.join(precisions)}: nothing of it passes the quality gate")
     pack = store.attach(pack, {graph_file(pack, precision).name: data for precision, data in graphs.items()})
     progress("measuring the speed", 1.0)
     return record(pack, [_plan(pack, precision, *what, threads=threads) for precision, what in heard.items()])

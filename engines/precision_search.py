@@ -52,11 +52,16 @@ class Found:
     """None where nothing passes."""
 
 
+_NOTHING: Final = Found({}, 0.0, None)
+
+
 def search(model: onnx.ModelProto, hearing: Hearing, progress: Progress = lambda _what, _share: None) -> Found:
     """Find what of `model`, a pack's float vocoder, may be INT8. EngineError where it cannot be run."""
     every = sites(model, LATENTS)
     total = sum(site.macs for site in every)
     tried = worthwhile(every)
+    if not tried:
+        return _NOTHING
     grids = fit_all(model, tried, hearing, lambda share: progress("choosing ranges", _FITTED * share))
     costs: dict[Site, float] = {}
     for number, site in enumerate(tried):
@@ -79,7 +84,7 @@ def search(model: onnx.ModelProto, hearing: Hearing, progress: Progress = lambda
         if quality is not None and quality.passes:
             return Found(chosen, sum(site.macs for site in chosen) / total, quality)
         del chosen[max(chosen, key=costs.__getitem__)]
-    return Found({}, 0.0, None)
+    return _NOTHING
 
 
 def fit_all(
