@@ -55,6 +55,4 @@ class Hearing:
 def _latents(voice: VitsVoice, texts: Sequence[str], *, seed: int) -> list[Latents]:
     rng = np.random.default_rng(seed)
     delivery = Delivery(speaker=voice.info.default_speaker)
-    return [
-        voice.latents(ids, delivery, voice.noise(len(ids), rng)) for ids in calibration.sentence_ids(voice, texts)
-    ]
+    return [voice.latents(ids, delivery, voice.noise(len(ids), rng)) for ids in calibration.sentence_ids(voice, texts)]

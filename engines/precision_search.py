@@ -119,9 +119,7 @@ def _judge(
         return None
 
 
-def _most(
-    order: list[Site], passes: Callable[[Iterable[Site]], Quality | None]
-) -> tuple[list[Site], Quality | None]:
+def _most(order: list[Site], passes: Callable[[Iterable[Site]], Quality | None]) -> tuple[list[Site], Quality | None]:
     """Find how many of the first pass together, by bisection, then whether one or another of the rest fits in."""
     chosen: list[Site] = []
     best: Quality | None = None
