@@ -77,6 +77,7 @@ class Gpu:
 
     def close(self) -> None:
         """Free all of the GPU's memory. Engines and buffers are closed before. Idempotent."""
+        self.tensorrt.close()
         self._cuda.close()
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from device import memory_available
 from engines.errors import EngineError
-from engines.runtime.trt import binding, driver_errors, logger_of
+from engines.runtime.trt import binding, driver_errors, logger_of, started
 
 if TYPE_CHECKING:
     from engines.runtime.trt import tensorrt
@@ -59,7 +59,7 @@ def build(
     """
     trt = binding()
     log = logger_of(trt)
-    builder: tensorrt.Builder = trt.Builder(log)
+    builder: tensorrt.Builder = started(trt.Builder, log)
     network = _parse(trt, builder, log, graph, name)
     config = builder.create_builder_config()
     config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, _workspace(name))
