@@ -19,7 +19,7 @@ _WORKSPACE_SHARE: Final = 0.25
 """Of the memory that is available: on a Jetson the GPU's memory is the system's, and a greedy builder gets killed."""
 
 _LARGEST_WORKSPACE: Final = 2**30
-"""Bytes; a vocoder's largest layer takes some 20 MB, more only lets TensorRT try wasteful tactics."""
+"""Bytes; the default voice's largest tensor has 12 MB, and more than this only serves wasteful tactics."""
 
 _LEAST_MEMORY: Final = 700 * 2**20
 """Bytes that must be available: a build of the default voice's vocoder takes 400 MB, and the system lives on."""
