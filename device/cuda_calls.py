@@ -29,7 +29,7 @@ class Driver:
 
     pycuda: Any
     """pycuda.driver"""
-    bindings: Any | None
+    bindings: Any
     """cuda.bindings.driver, or None."""
     limits: str = ""
     """What does not work without the second, and why it is missing."""
