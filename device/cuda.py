@@ -235,7 +235,7 @@ def load_driver() -> Driver:
 def _import_advice(reason: str) -> str:
     if "libcuda" in reason:
         return "is NVIDIA's driver installed?"
-    return "rebuild it for this driver and numpy: pip install --force-reinstall --no-cache-dir --no-binary :all: pycuda"
+    return "rebuild it for this driver and numpy: pip install --force-reinstall --no-deps --no-cache-dir pycuda"
 
 
 def _traits(pycuda: Any, device: Any) -> Traits:  # noqa: ANN401  a module without types
