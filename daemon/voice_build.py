@@ -5,21 +5,20 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import Final
+from typing import Any, Final
 
 from daemon.config import Config, packs_folder, plans_folder
 from daemon.engine_room import BUFFER_FRAMES
 from device.errors import DeviceError
 from engines.backends import Gpu
 from engines.errors import EngineError, SpeechError
-from engines.fixed_windows import WindowShape
 from engines.pack import Pack, PackStore
 from engines.plan_build import PlanProgress, build_plans
-from engines.runtime.plans import PlanKey
+from engines.runtime.trt_engine import TrtEngine
 from engines.runtime.trt_inspect import complaint, layers
-from engines.voice_plans import available_precisions, load_engines, plan_keys
+from engines.voice_plans import VoicePlans, available_precisions, load_engines, plans_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -41,9 +40,9 @@ def build(config: Config, name: str, precision: str, *, for_sm: int | None = Non
     pack = store.get(store.default_name(name or config.voice.default))
     with closing(_open(config, pack, for_sm)) as gpu:
         for one in available_precisions(pack) if precision == "auto" else [precision]:
-            keys = plan_keys(pack, one, gpu.machine, capacity=gpu.capacity)
-            built = build_plans(pack, keys, gpu.cache, again=again, progress=_teller(one))
-            _report(pack, one, keys, built, gpu)
+            plans = plans_of(pack, one, gpu.machine, capacity=gpu.capacity)
+            built = build_plans(pack, plans, gpu.cache, again=again, progress=_teller(one))
+            _report(plans, built, gpu)
         gpu.cache.prune(gpu.machine, _graphs_in_use(store, gpu).__contains__)
 
 
@@ -66,17 +65,22 @@ def _open(config: Config, pack: Pack, for_sm: int | None) -> Gpu:
     return gpu
 
 
-def _report(pack: Pack, precision: str, keys: dict[WindowShape, PlanKey], built: int, gpu: Gpu) -> None:
+def _report(plans: VoicePlans, built: int, gpu: Gpu) -> None:
     """Say what the plans are like; they are loaded for that, as they will be by the daemon."""
-    engines = load_engines(pack, keys, gpu.cache, gpu.tensorrt)
-    try:
-        found = [layers(engine.layers()) for engine in engines.values()]
-    finally:
-        for engine in engines.values():
-            engine.close()
-    print(f"{pack.info.name} in {precision}: {built} plans built, {len(keys) - built} were there; layers: {found[-1]}")
-    for short in {complaint(one, precision) for one in found} - {""}:
-        print(f"beware: {short}")
+    kept = len(plans.every) - built
+    print(f"{plans.voice} in {plans.precision}: {built} plans built" + (f", {kept} were there" if kept else ""))
+    _report_part("vocoder", plans.precision, load_engines(plans, plans.vocoder, gpu.cache, gpu.tensorrt))
+    acoustic = next(iter(plans.acoustic.values())).precision
+    _report_part("acoustic part", acoustic, load_engines(plans, plans.acoustic, gpu.cache, gpu.tensorrt))
+
+
+def _report_part(part: str, precision: str, engines: Mapping[Any, TrtEngine]) -> None:
+    found = [layers(engine.layers()) for engine in engines.values()]
+    for engine in engines.values():
+        engine.close()
+    print(f"  {part}: layers in {found[-1]}")
+    for short in sorted({complaint(one, precision) for one in found} - {""}):
+        print(f"  beware: {short}")
 
 
 def _graphs_in_use(store: PackStore, gpu: Gpu) -> set[str]:
@@ -85,7 +89,7 @@ def _graphs_in_use(store: PackStore, gpu: Gpu) -> set[str]:
         key.graph
         for pack in packs
         for precision in available_precisions(pack)
-        for key in plan_keys(pack, precision, gpu.machine, capacity=gpu.capacity).values()
+        for key in plans_of(pack, precision, gpu.machine, capacity=gpu.capacity).every
     }
 
 

@@ -26,6 +26,9 @@ __all__ = ["TensorRt", "binding", "driver_errors", "logger_of", "tensorrt"]
 
 _LOG = logging.getLogger(__name__)
 
+NAME: Final = "tensorrt"
+"""Begins what engines call themselves; the version follows."""
+
 _MAJORS: Final = (10, 11)
 """What this code was written against; 8.x knows no strong typing, and its engines differ in much else."""
 

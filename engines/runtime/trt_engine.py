@@ -14,7 +14,7 @@ from device.cuda_streams import Graph
 from device.errors import DeviceError
 from device.format import Samples
 from engines.errors import EngineError
-from engines.runtime.trt import TensorRt, driver_errors
+from engines.runtime.trt import NAME, TensorRt, driver_errors
 
 if TYPE_CHECKING:
     from engines.runtime.engine import Feeds
@@ -53,7 +53,7 @@ class TrtEngine:
         EngineError where it is none for this GPU and version, its tensors are of a kind that no voice has, or memory
         runs out.
         """
-        self.backend: Final = f"tensorrt {owner.version}"
+        self.backend: Final = f"{NAME} {owner.version}"
         self.precision: Final = precision
         self._owner, self._name = owner, name
         engine, context = owner.deserialize(plan, name)

@@ -1,7 +1,4 @@
-"""The voices' graphs through NVIDIA's own parser and builder, which need no GPU: TensorRT for RTX, by our own builder.
-
-It cannot run what it builds here, nor build for a Jetson's GPU, but it refuses what TensorRT would refuse.
-"""
+"""The vocoders through NVIDIA's own parser and builder, which need no GPU: TensorRT for RTX, by our own builder."""
 
 from __future__ import annotations
 
@@ -11,12 +8,13 @@ from pathlib import Path
 
 import onnx
 import pytest
-from simulators import graphs, half
+from simulators import graphs
 from simulators.rtx import GENERATIONS, generation, put_in_place
 
 from engines.errors import EngineError
 from engines.fixed_windows import WindowShape, default_shapes
 from engines.pack import Pack, PackStore
+from engines.runtime.half import half
 from engines.runtime.trt_build import Progress, build
 from engines.vits_fixed import fixed_vocoder
 
@@ -40,9 +38,13 @@ def shapes(pack: Pack) -> list[WindowShape]:
     return default_shapes(hop=info.hop, rate=info.sample_rate, margins=info.margins, capacity=CAPACITY)
 
 
+def _resamples(node: onnx.NodeProto) -> bool:
+    return node.output[0].startswith(("resample/", "pcm"))
+
+
 def vocoder(pack: Pack, precision: str, size: int, batch: int = 1) -> bytes:
     model = fixed_vocoder(onnx.load(pack.vocoder), shapes(pack)[size], batch=batch)
-    return (half.cast(model) if precision == "fp16" else model).SerializeToString()
+    return (half(model, keep=_resamples) if precision == "fp16" else model).SerializeToString()
 
 
 @pytest.mark.parametrize("size", range(4))
