@@ -21,10 +21,10 @@ _MOST_FRAMES: Final = 2**17
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """The prior latents float32 [1, C, T] of a sentence, and how many of these frames each phoneme id has, [ids]."""
+    """The prior latents [1, C, T] of a sentence, and how many of these frames each phoneme id has: whole, [ids]."""
 
     latents: NDArray[np.float32]
-    durations: NDArray[np.int64] | None
+    durations: NDArray[np.float32] | None
     """None where the part that computed the latents does not tell."""
 
 
@@ -38,12 +38,12 @@ def align(prior: NDArray[np.float32], noise: NDArray[np.float32], noise_scale: f
     channels = prior.shape[0] // 2
     if not math.isfinite(float(prior.sum(dtype=np.float64))):
         raise EngineError("the acoustic graph", "gave values that are no numbers")
-    ceiled = np.ceil(prior[-1])
-    total = float(ceiled.sum(dtype=np.float64))
-    if ceiled.min() < 0 or total > _MOST_FRAMES:
-        raise EngineError("the acoustic graph", f"gave durations that make {total:g} frames of {ceiled.size} ids")
-    durations = ceiled.astype(np.int64)
-    means, scales = (np.repeat(rows, durations, axis=1) for rows in (prior[:channels], np.exp(prior[channels:-1])))
+    durations = np.ceil(prior[-1])
+    total = float(durations.sum(dtype=np.float64))
+    if durations.min() < 0 or total > _MOST_FRAMES:
+        raise EngineError("the acoustic graph", f"gave durations that make {total:g} frames of {durations.size} ids")
+    frames = durations.astype(np.int64)
+    means, scales = (np.repeat(rows, frames, axis=1) for rows in (prior[:channels], np.exp(prior[channels:-1])))
     if not total:  # VITS then makes one frame that belongs to no id
         means, scales = np.zeros((channels, 1), np.float32), np.ones((channels, 1), np.float32)
     for start in range(0, scales.shape[1], noise.shape[2]):

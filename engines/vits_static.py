@@ -66,7 +66,8 @@ def encoder_graph(acoustic: onnx.ModelProto, *, phonemes: int) -> onnx.ModelProt
 
     ids int64 `input` [1, P], of which the first `input_lengths` int64 [1] count; scales float32 [3]; float32
     `noise_duration` [1, 2, P] and int64 `sid` [1] where the acoustic graph has them -> float32 `prior` [1, 2 C + 1, P],
-    as `alignment.align` takes it. GraphError and EngineError as `static_acoustic`.
+    all that `alignment.align` takes in one, as an engine has one output. GraphError and EngineError as
+    `static_acoustic`.
     """
     encoder = _encoder(acoustic)
     _mask(encoder.graph, phonemes)
@@ -102,7 +103,7 @@ def _before_alignment(index: GraphIndex) -> list[str]:
     path = index.downstream(roundings[0].output)
     latents = index.maker[index.graph.output[0].name]
     noise = index.downstream([_PRIOR_NOISE])
-    mean, noisy = sorted(latents.input, key=lambda name: name in noise)
+    mean, noisy = sorted(latents.input, key=lambda name: name in noise) if latents.op_type == "Add" else ("", "")
     while (scaling := index.maker.get(noisy)) is not None and scaling.op_type == "Mul":
         noisy, factor = sorted(scaling.input, key=lambda name: name not in noise)
         exponential = index.maker.get(factor)
@@ -132,27 +133,29 @@ def _unaligned(index: GraphIndex, name: str, path: set[str]) -> str:
 def _mask(graph: onnx.GraphProto, phonemes: int) -> None:
     """Let no position beyond `input_lengths`, a new input, reach another one."""
     index = GraphIndex(graph)
-    narrow = {tensor.name for tensor in graph.initializer if list(tensor.dims[2:]) == [1]}
+    graph.input.append(value(_LENGTHS, TensorProto.INT64, [1]))
+    positions = constant(graph, "mask/positions", np.arange(phonemes)[None, None, :])
     nothing = constant(graph, "mask/nothing", np.zeros((), np.float32))
     forbidden = constant(graph, "mask/forbidden", np.array(_FORBIDDEN, np.float32))
-    masked: dict[str, onnx.NodeProto] = {}
+    narrow = {tensor.name for tensor in graph.initializer if list(tensor.dims[2:]) == [1]}
+    nodes = [helper.make_node("Less", [positions, _LENGTHS], [_INSIDE])]
+    masked: dict[str, str] = {}
     for node in graph.node:
+        instead = ""
         if node.op_type == "Conv" and node.input[1] not in narrow:
             instead = nothing
         # Values are multiplied with the weights of an attention; a spline has a softmax over its bins, too.
-        elif node.op_type == "Softmax" and any(t.op_type == "MatMul" for t in index.takers[node.output[0]]):
+        elif node.op_type == "Softmax" and any(t.op_type == "MatMul" for t in index.takers.get(node.output[0], ())):
             instead = forbidden
-        else:
-            continue
-        name = node.input[0]
-        if name not in masked:
-            masked[name] = helper.make_node("Where", [_INSIDE, name, instead], [f"{name}/masked"])
-        node.input[0] = masked[name].output[0]
-    for name, node in masked.items():
-        graph.node.insert(list(graph.node).index(index.maker[name]) + 1, node)
-    graph.input.append(value(_LENGTHS, TensorProto.INT64, [1]))
-    positions = constant(graph, "mask/positions", np.arange(phonemes)[None, None, :])
-    graph.node.insert(0, helper.make_node("Less", [positions, _LENGTHS], [_INSIDE]))
+        if instead:
+            name = node.input[0]
+            if name not in masked:
+                masked[name] = f"{name}/masked"
+                nodes.append(helper.make_node("Where", [_INSIDE, name, instead], [masked[name]]))
+            node.input[0] = masked[name]
+        nodes.append(node)
+    del graph.node[:]
+    graph.node.extend(nodes)
 
 
 def _needs_float(graph: onnx.ModelProto) -> Callable[[onnx.NodeProto], bool]:
