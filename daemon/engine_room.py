@@ -12,6 +12,7 @@ from device.format import RATE
 from device.memory import BufferPool, HostBufferPool
 from engines.backends import Gpu, Wanted, open_gpu
 from engines.pack import PackStore
+from engines.precedence import Precedence
 from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
@@ -23,7 +24,7 @@ _WARM_UP_TEXT: Final = "1 2 3 4 5 6"
 """Some 2.5 s in any language: the window sizes that follow one another in the first seconds of speech."""
 
 
-def make_engines(config: Config, phonemizer: Phonemizer) -> Engines:
+def make_engines(config: Config, phonemizer: Phonemizer, precedence: Precedence | None = None) -> Engines:
     """Open the GPU where there is one to be used, allocate the buffers, load and warm the default voice.
 
     Whoever calls this must be the thread that uses and closes all of it. SpeechError where there is no usable default
@@ -39,7 +40,7 @@ def make_engines(config: Config, phonemizer: Phonemizer) -> Engines:
         opened.callback(pool.close)
         shelf = VoiceShelf(PackStore(packs_folder(config)), preferred, gpu)
         opened.callback(shelf.close)
-        synthesizer = Synthesizer(phonemizer, pool)
+        synthesizer = Synthesizer(phonemizer, pool, precedence)
         voice = shelf.get()
         synthesizer.warm_up(voice)
         for chunk in synthesizer.chunks(Utterance(_WARM_UP_TEXT, shelf.delivery(voice), seed=0), voice, Tally()):

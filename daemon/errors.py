@@ -37,6 +37,14 @@ class StoppedError(DaemonError):
         super().__init__("the daemon was stopped")
 
 
+class RenderQueueFullError(DaemonError):
+    """More was to be rendered than may wait."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        super().__init__(f"{capacity} utterances wait to be rendered already: try again later")
+
+
 class BrokerConfigError(DaemonError):
     """What the configuration says about the broker cannot be used."""
 

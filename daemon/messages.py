@@ -286,6 +286,19 @@ class SynthesisEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class RenderEnded:
+    """A render thread is done with an order; there is just one for each."""
+
+    id: str
+    at: float
+    audio_s: float = 0.0
+    """What was handed on."""
+    compute_s: float = 0.0
+    error: Exception | None = None
+    """What ended it before its end; None where it was stopped by its job."""
+
+
+@dataclass(frozen=True, slots=True)
 class PlaybackEnded:
     """The player is done with an utterance."""
 
@@ -359,6 +372,7 @@ Inbox: TypeAlias = (
     | PayloadRefused
     | PlaybackStarted
     | SynthesisEnded
+    | RenderEnded
     | PlaybackEnded
     | AudioState
     | RealtimeAnswer

@@ -16,7 +16,7 @@ from typing import Final
 from daemon.config import Config
 from engines.backends import Gpu, Wanted
 from engines.pack import Pack
-from engines.voice_plans import available_precisions, missing_plans, plan_keys
+from engines.voice_plans import available_precisions, missing_plans, plans_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -61,11 +61,9 @@ def rebuild_if_stale(config: Config, pack: Pack, wanted: Wanted, gpu: Gpu) -> Re
     """Begin to build what a voice has lost of its plans; None where there is nothing to do, or no hope."""
     if not gpu.cache.was_used():
         return None
-    precisions = available_precisions(pack) if wanted.precision == "auto" else [wanted.precision]
-    missing = []
-    for precision in precisions:
-        keys = plan_keys(pack, precision, gpu.machine, capacity=gpu.capacity)
-        missing += [keys[shape] for shape in missing_plans(keys, gpu.cache)]
+    precisions = [one for one in available_precisions(pack) if wanted.precision in {"auto", one}]
+    plans = (plans_of(pack, precision, gpu.machine, capacity=gpu.capacity) for precision in precisions)
+    missing = [key for one in plans for key in missing_plans(one.every, gpu.cache)]
     if not missing or any(map(gpu.cache.failure, missing)):
         return None
     _LOG.warning("%d plans of voice %s are lost, or of another TensorRT: building them", len(missing), pack.info.name)

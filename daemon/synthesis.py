@@ -19,6 +19,7 @@ from device.errors import PoolClosedError
 from device.format import RATE, Samples, seconds
 from device.memory import AudioChunk
 from engines.errors import SpeechError, excerpt
+from engines.precedence import Precedence
 from engines.shelf import VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.vits import VitsVoice
@@ -69,11 +70,16 @@ class SynthesisThread(Worker):
         player: Player,
         kept: Kept | None,
         post: Callable[[Inbox], None],
+        precedence: Precedence | None = None,
     ) -> None:
-        """`make` is called first of all in the thread; `made` then has its result, or what it raised."""
+        """`make` is called first of all in the thread; `made` then has its result, or what it raised.
+
+        `precedence` over what is rendered meanwhile.
+        """
         super().__init__("engine", post)
         self.made: Final[Future[Engines]] = Future()
         self._make = make
+        self._precedence = precedence or Precedence()
         self._synthesizer: Synthesizer
         self._shelf: VoiceShelf
         self._player = player
@@ -118,7 +124,8 @@ class SynthesisThread(Worker):
             if order is None:
                 return
             self._current = order.job
-            error = self._say(order)
+            with self._precedence.urgent():
+                error = self._say(order)
             self._current = None
             self._player.end(order.job, error)
 

@@ -5,23 +5,22 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import Final
+from typing import Any, Final
 
 from daemon.config import Config, packs_folder, plans_folder
 from daemon.engine_room import BUFFER_FRAMES
 from device.errors import DeviceError
 from engines.backends import Gpu
 from engines.errors import EngineError, SpeechError
-from engines.fixed_windows import WindowShape
 from engines.pack import Pack, PackStore
 from engines.plan_build import PlanProgress, build_plans
 from engines.precision_report import record_plan
-from engines.runtime.plans import PlanKey
+from engines.runtime.trt_engine import TrtEngine
 from engines.runtime.trt_inspect import complaint, layers
 from engines.vocoder_fixed import FixedVocoder
-from engines.voice_plans import available_precisions, load_engines, plan_keys
+from engines.voice_plans import VoicePlans, available_precisions, load_engines, plans_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -43,9 +42,9 @@ def build(config: Config, name: str, precision: str, *, for_sm: int | None = Non
     pack = store.get(store.default_name(name or config.voice.default))
     with closing(_open(config, pack, for_sm)) as gpu:
         for one in available_precisions(pack) if precision == "auto" else [precision]:
-            keys = plan_keys(pack, one, gpu.machine, capacity=gpu.capacity)
-            built = build_plans(pack, keys, gpu.cache, again=again, progress=_teller(one))
-            _report(pack, one, keys, built, gpu)
+            plans = plans_of(pack, one, gpu.machine, capacity=gpu.capacity)
+            built = build_plans(pack, plans, gpu.cache, again=again, progress=_teller(one))
+            _report(pack, plans, built, gpu)
         gpu.cache.prune(gpu.machine, _graphs_in_use(store, gpu).__contains__)
 
 
@@ -68,15 +67,25 @@ def _open(config: Config, pack: Pack, for_sm: int | None) -> Gpu:
     return gpu
 
 
-def _report(pack: Pack, precision: str, keys: dict[WindowShape, PlanKey], built: int, gpu: Gpu) -> None:
+def _report(pack: Pack, plans: VoicePlans, built: int, gpu: Gpu) -> None:
     """Say what the plans are like, and keep it; they are loaded for that, as they will be by the daemon."""
-    engines = load_engines(pack, keys, gpu.cache, gpu.tensorrt)
+    kept = len(plans.every) - built
+    print(f"{plans.voice} in {plans.precision}: {built} plans built" + (f", {kept} were there" if kept else ""))
+    engines = load_engines(plans, plans.vocoder, gpu.cache, gpu.tensorrt)
     with closing(FixedVocoder(pack.info, engines)) as vocoder:
-        found = [layers(engine.layers()) for engine in engines.values()]
-        record_plan(pack, vocoder, size=sum(len(gpu.cache.get(key) or b"") for key in keys.values()))
-    print(f"{pack.info.name} in {precision}: {built} plans built, {len(keys) - built} were there; layers: {found[-1]}")
-    for short in {complaint(one, precision) for one in found} - {""}:
-        print(f"beware: {short}")
+        _report_part("vocoder", plans.precision, engines)
+        record_plan(pack, vocoder, size=sum(len(gpu.cache.get(key) or b"") for key in plans.vocoder.values()))
+    acoustic = load_engines(plans, plans.acoustic, gpu.cache, gpu.tensorrt)
+    _report_part("acoustic part", next(iter(plans.acoustic.values())).precision, acoustic)
+    for engine in acoustic.values():
+        engine.close()
+
+
+def _report_part(part: str, precision: str, engines: Mapping[Any, TrtEngine]) -> None:
+    found = [layers(engine.layers()) for engine in engines.values()]
+    print(f"  {part}: layers in {found[-1]}")
+    for short in sorted({complaint(one, precision) for one in found} - {""}):
+        print(f"  beware: {short}")
 
 
 def _graphs_in_use(store: PackStore, gpu: Gpu) -> set[str]:
@@ -85,7 +94,7 @@ def _graphs_in_use(store: PackStore, gpu: Gpu) -> set[str]:
         key.graph
         for pack in packs
         for precision in available_precisions(pack)
-        for key in plan_keys(pack, precision, gpu.machine, capacity=gpu.capacity).values()
+        for key in plans_of(pack, precision, gpu.machine, capacity=gpu.capacity).every
     }
 
 

@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from device.cuda import Cuda
 from device.errors import DeviceError
 from device.memory import BufferPool
 from engines import calibration
+from engines.acoustic import Acoustic, BucketedAcoustic
 from engines.errors import EngineError
 from engines.pack import Pack
 from engines.precision_report import chosen_precision
 from engines.runtime.ort import OrtEngine
 from engines.runtime.plans import Machine, PlanCache
+from engines.runtime.trt import NAME as TENSORRT
 from engines.runtime.trt import TensorRt
-from engines.vits import VitsVoice
+from engines.vits import Delivery, VitsVoice
 from engines.vocoder import FreeVocoder, Vocoder
 from engines.vocoder_checked import CheckedVocoder
 from engines.vocoder_fixed import FixedVocoder
-from engines.voice_plans import available_precisions, graph_file, load_engines, machine_of, plan_keys
+from engines.voice_plans import PRECISIONS, available_precisions, graph_file, load_engines, machine_of, plans_of
 from engines.windows import Speed
 
 _LOG = logging.getLogger(__name__)
 
 _TYPICAL_FRAMES: Final = 96
 """Latent frames of the window that is compared: about the second one of a sentence."""
+
+_TYPICAL_IDS: Final = 138
+"""Phoneme ids of a sentence of kiosks and robots, the median."""
+
+_SENTENCES: Final = 3
+"""The quickest of so many counts, after a first one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +78,7 @@ class Gpu:
 
     def close(self) -> None:
         """Free all of the GPU's memory. Engines and buffers are closed before. Idempotent."""
+        self.tensorrt.close()
         self._cuda.close()
 
 
@@ -89,68 +101,119 @@ def open_gpu(wanted: Wanted, plans: Path, *, capacity: int) -> Gpu | None:
 def load_voice(pack: Pack, wanted: Wanted, gpu: Gpu | None = None) -> VitsVoice:
     """Load a pack on the quickest of what is wanted and works here; where there is a choice, it is measured now.
 
-    The acoustic part runs on ONNX Runtime. EngineError where nothing that is wanted works; it tells all the reasons.
+    EngineError where nothing that is wanted works; it tells all the reasons.
     """
-    best: tuple[Vocoder, Speed] | None = None
-    reasons: list[str] = []
-    makers = _makers(pack, wanted, gpu)
-    for make in makers:
-        try:
-            vocoder = make()
-        except EngineError as error:
-            reasons.append(str(error))
-            continue
-        speed = _speed(pack, vocoder, wanted.threads, known=len(makers) == 1)
-        loser: Vocoder | None = vocoder
-        if best is None or _typical_s(speed) < _typical_s(best[1]):
-            loser = best[0] if best else None
-            best = vocoder, speed
-        if loser is not None:
-            loser.close()
-    if best is None:
-        raise EngineError(
-            f"voice {pack.info.name}",
-            "; ".join(reasons) or f"cannot be computed by {wanted.backend} in {wanted.precision}: it is not built in",
-        )
-    vocoder, speed = best
-    for reason in reasons:
-        _LOG.warning("%s. %s in %s is used instead", reason, vocoder.backend, vocoder.precision)
-    voice = VitsVoice(pack.info, OrtEngine(pack.acoustic, threads=wanted.threads), vocoder)
+    vocoder, speed = _Vocoders(pack, wanted, gpu).quickest()
+    try:
+        acoustic = _acoustic(pack, wanted, gpu, vocoder)
+    except EngineError:
+        vocoder.close()
+        raise
+    voice = VitsVoice(pack.info, acoustic, vocoder)
     voice.speed = speed
     return voice
 
 
-def _makers(pack: Pack, wanted: Wanted, gpu: Gpu | None) -> list[Callable[[], Vocoder]]:
-    """Give what can make a vocoder as wanted, what is probably quickest first. EngineError is for those to raise."""
+class _Vocoders:
+    """What could compute the vocoder part of a voice."""
 
-    def on_cpu(precision: str = "fp32") -> FreeVocoder:
-        path = graph_file(pack, precision)
-        return FreeVocoder(pack.info, OrtEngine(path, threads=wanted.threads, precision=precision))
+    def __init__(self, pack: Pack, wanted: Wanted, gpu: Gpu | None) -> None:
+        self._pack, self._wanted, self._gpu = pack, wanted, gpu
 
-    def on_gpu(gpu: Gpu, precision: str) -> Vocoder:
-        keys = plan_keys(pack, precision, gpu.machine, capacity=gpu.capacity)
-        return CheckedVocoder(FixedVocoder(pack.info, load_engines(pack, keys, gpu.cache, gpu.tensorrt)), on_cpu)
+    def quickest(self) -> tuple[Vocoder, Speed]:
+        """Load what is quickest, and say how quick."""
+        best: tuple[Vocoder, Speed] | None = None
+        reasons: list[str] = []
+        makers = self._makers()
+        for make in makers:
+            try:
+                vocoder = make()
+            except EngineError as error:
+                reasons.append(str(error))
+                continue
+            speed = self._speed(vocoder, known=len(makers) == 1)
+            loser: Vocoder | None = vocoder
+            if best is None or _typical_s(speed) < _typical_s(best[1]):
+                loser = best[0] if best else None
+                best = vocoder, speed
+            if loser is not None:
+                loser.close()
+        if best is None:
+            nothing = f"cannot be computed by {self._wanted.backend} in {self._wanted.precision}: it is not built in"
+            raise EngineError(f"voice {self._pack.info.name}", "; ".join(reasons) or nothing)
+        for reason in reasons:
+            _LOG.warning("%s. %s in %s is used instead", reason, best[0].backend, best[0].precision)
+        return best
 
-    makers: list[Callable[[], Vocoder]] = []
-    if gpu is not None and wanted.backend != "ort":
-        precisions = available_precisions(pack) if wanted.precision == "auto" else [wanted.precision]
-        makers = [partial(on_gpu, gpu, precision) for precision in precisions]
-    if wanted.backend != "trt":
-        auto = wanted.precision == "auto"
-        makers.append(partial(on_cpu, chosen_precision(pack, OrtEngine.backend) if auto else wanted.precision))
-    return makers
+    def _makers(self) -> list[Callable[[], Vocoder]]:
+        """Give what can make a vocoder as wanted, what is probably quickest first; EngineError is theirs to raise."""
+        wanted = self._wanted
+        makers: list[Callable[[], Vocoder]] = []
+        if self._gpu is not None and wanted.backend != "ort":
+            precisions = available_precisions(self._pack) if wanted.precision == "auto" else [wanted.precision]
+            makers += [partial(self._on_gpu, self._gpu, one) for one in precisions]
+        if wanted.backend != "trt":
+            auto = wanted.precision == "auto"
+            chosen = chosen_precision(self._pack, OrtEngine.backend) if auto else wanted.precision
+            makers.append(partial(self._on_cpu, chosen))
+        return makers
+
+    def _on_cpu(self, precision: str = "fp32") -> FreeVocoder:
+        path, name = graph_file(self._pack, precision), self._pack.info.name
+        if not path.is_file():
+            raise EngineError(str(path), f"is missing: `speakd voice build {name} --precision {precision}` makes it")
+        return FreeVocoder(self._pack.info, OrtEngine(path, threads=self._wanted.threads, precision=precision))
+
+    def _on_gpu(self, gpu: Gpu, precision: str) -> Vocoder:
+        plans = plans_of(self._pack, precision, gpu.machine, capacity=gpu.capacity)
+        engines = load_engines(plans, plans.vocoder, gpu.cache, gpu.tensorrt)
+        return CheckedVocoder(FixedVocoder(self._pack.info, engines), self._on_cpu)
+
+    def _speed(self, vocoder: Vocoder, *, known: bool) -> Speed:
+        """Give the speed of a vocoder: the `known` one of earlier, if it was measured on this device, or a new one."""
+        device = calibration.device_name(vocoder, self._wanted.threads)
+        speed = calibration.known_speed(self._pack, device) if known else None
+        if speed is None:
+            speed = calibration.measure_speed(vocoder, self._pack.info)
+            _LOG.info("a window of %d frames takes %.1f ms on %s", _TYPICAL_FRAMES, 1000 * _typical_s(speed), device)
+            if known:
+                calibration.keep_speed(self._pack, device, speed)
+        return speed
 
 
-def _speed(pack: Pack, vocoder: Vocoder, threads: int, *, known: bool) -> Speed:
-    """Give the speed of a vocoder: the `known` one of earlier, if it was measured on this device, or measured now."""
-    device = calibration.device_name(vocoder, threads)
-    speed = calibration.known_speed(pack, device) if known else None
-    if speed is None:
-        speed = calibration.measure_speed(vocoder, pack.info)
-        _LOG.info("a window of %d frames takes %.1f ms on %s", _TYPICAL_FRAMES, 1000 * _typical_s(speed), device)
-        if known:
-            calibration.keep_speed(pack, device, speed)
-    return speed
+def _acoustic(pack: Pack, wanted: Wanted, gpu: Gpu | None, vocoder: Vocoder) -> Acoustic:
+    """Load the acoustic part: on the GPU if the vocoder is there, all plans are too, and it is quicker."""
+    on_cpu = partial(OrtEngine, pack.acoustic, threads=wanted.threads)
+    if gpu is None or vocoder.precision not in PRECISIONS or not vocoder.backend.startswith(TENSORRT):
+        return on_cpu()
+    plans = plans_of(pack, vocoder.precision, gpu.machine, capacity=gpu.capacity)
+    try:
+        buckets = BucketedAcoustic(load_engines(plans, plans.acoustic, gpu.cache, gpu.tensorrt), on_cpu)
+    except EngineError as error:
+        _LOG.warning("%s. The acoustic part is computed on the CPU", error)
+        return on_cpu()
+    whole = on_cpu()
+    on_gpu_s, on_cpu_s = (_sentence_s(VitsVoice(pack.info, one, vocoder)) for one in (buckets, whole))
+    _LOG.info("a sentence's acoustic part takes %.1f ms there, %.1f on the CPU", 1000 * on_gpu_s, 1000 * on_cpu_s)
+    if on_cpu_s < on_gpu_s:
+        buckets.close()
+        return whole
+    whole.close()
+    return buckets
+
+
+def _sentence_s(voice: VitsVoice) -> float:
+    """Time the acoustic part on a sentence of ordinary length."""
+    known = sorted({i for ids in voice.info.phoneme_ids.values() for i in ids})
+    rng = np.random.default_rng(0)
+    ids = [int(i) for i in rng.choice(known, size=_TYPICAL_IDS)]
+    delivery, noise = Delivery(speaker=voice.info.default_speaker), voice.noise(len(ids), rng)
+    times = []
+    for _ in range(1 + _SENTENCES):
+        begun = time.perf_counter()
+        voice.latents(ids, delivery, noise)
+        times.append(time.perf_counter() - begun)
+    return min(times[1:])
 
 
 def _typical_s(speed: Speed) -> float:

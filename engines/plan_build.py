@@ -1,19 +1,20 @@
-"""A voice's plans built, one per window size. Needs onnx, minutes and memory: for a process of its own."""
+"""A voice's plans built, one per size. Needs onnx, minutes and memory: for a process of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import onnx
 
 from engines.errors import EngineError, GraphError
-from engines.fixed_windows import WindowShape
 from engines.pack import Pack
 from engines.runtime.plans import PlanCache, PlanKey
 from engines.runtime.trt_build import Progress, build
 from engines.vits_fixed import fixed_vocoder
-from engines.voice_plans import graph_file, missing_plans
+from engines.vits_static import static_acoustic
+from engines.voice_plans import VoicePlans, graph_file, missing_plans
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class PlanProgress:
 
 def build_plans(
     pack: Pack,
-    keys: dict[WindowShape, PlanKey],
+    plans: VoicePlans,
     cache: PlanCache,
     *,
     again: bool = False,
@@ -41,32 +42,50 @@ def build_plans(
     """Build what is missing of a voice's plans, all of them where `again`; gives how many.
 
     Each is kept as soon as it is there, so that an interrupted build goes on where it was. What TensorRT refuses is
-    remembered (`PlanCache.failure`) and raised as EngineError.
+    remembered (`PlanCache.failure`) and raised as EngineError, after all the others.
     """
-    shapes = list(keys) if again else missing_plans(keys, cache)
-    if not shapes:
-        return 0
-    path = graph_file(pack, keys[shapes[0]].precision)
-    model = onnx.load(path)
-    for number, shape in enumerate(shapes):
-        key = keys[shape]
+    wanted = plans.every if again else missing_plans(plans.every, cache)
+    makers = dict(_graphs(pack, plans))
+    errors: list[EngineError] = []
+    for number, key in enumerate(wanted):
+        error = _build_one(key, makers[key], cache, partial(_tell, progress, number, len(wanted)))
+        if error is not None:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return len(wanted)
 
-        def tell(one: Progress, number: int = number) -> None:
-            share = (number + one.share) / len(shapes)
-            left = (
-                None if one.left_s is None else one.left_s + (one.elapsed_s + one.left_s) * (len(shapes) - number - 1)
-            )
-            progress(PlanProgress(number + 1, len(shapes), share, left, one.phase))
 
-        try:
-            with cache.building(key):
-                graph = fixed_vocoder(model, shape).SerializeToString()
-                plan, timing = build(graph, name=key.name, progress=tell, timing=cache.timing(key.machine))
-        except (EngineError, GraphError) as error:
-            cache.fail(key, str(error))
-            if isinstance(error, GraphError):
-                raise EngineError(str(path), f"cannot be made static: {error}") from error
-            raise
-        cache.put(key, plan)
-        cache.keep_timing(key.machine, timing)
-    return len(shapes)
+def _build_one(
+    key: PlanKey, make: Callable[[], bytes], cache: PlanCache, progress: Callable[[Progress], None]
+) -> EngineError | None:
+    """Build and keep one plan; gives what stands against it, which is remembered."""
+    try:
+        with cache.building(key):
+            plan, timing = build(make(), name=key.name, progress=progress, timing=cache.timing(key.machine))
+    except (EngineError, GraphError) as error:
+        cache.fail(key, str(error))
+        return error if isinstance(error, EngineError) else EngineError(key.name, f"cannot be built: {error}")
+    cache.put(key, plan)
+    cache.keep_timing(key.machine, timing)
+    return None
+
+
+def _graphs(pack: Pack, plans: VoicePlans) -> Iterator[tuple[PlanKey, Callable[[], bytes]]]:
+    """Give what makes the graph of each plan."""
+    for shape, key in plans.vocoder.items():
+        yield (
+            key,
+            lambda shape=shape: fixed_vocoder(  # type: ignore[misc]
+                onnx.load(graph_file(pack, plans.precision)), shape
+            ).SerializeToString(),
+        )
+    for size, key in plans.acoustic.items():
+        yield key, lambda size=size, key=key: static_acoustic(pack, [size], in_half=key.precision == "fp16")[size]  # type: ignore[misc]
+
+
+def _tell(progress: Callable[[PlanProgress], None], number: int, count: int, one: Progress) -> None:
+    left = one.left_s
+    if left is not None:  # the further ones take about as long, each
+        left += (one.elapsed_s + left) * (count - number - 1)
+    progress(PlanProgress(number + 1, count, (number + one.share) / count, left, one.phase))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from engines.backends import Gpu, Wanted, load_voice
-from engines.pack import PackStore
+from engines.pack import PackInfo, PackStore
 from engines.vits import Delivery, VitsVoice
 
 _MOST_LOADED: Final = 3
@@ -26,6 +26,24 @@ class Preferences:
     noise_w: float | None = None
     seed: int | None = None
     engine: Wanted = field(default_factory=Wanted)
+
+    def delivery(
+        self, info: PackInfo, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
+    ) -> Delivery:
+        """Say how a voice is to speak, `rate` times as fast as usual. SpeakerError where it has no such speaker."""
+
+        def first(*values: float | None) -> float:
+            return next(value for value in values if value is not None)
+
+        if speaker is None:
+            speaker = info.default_speaker if self.speaker is None else self.speaker
+        return Delivery(
+            speaker=info.speaker_id(speaker),
+            noise_scale=first(self.noise_scale, info.noise_scale),
+            length_scale=first(self.length_scale, info.length_scale) / rate,
+            noise_w=first(self.noise_w, info.noise_w),
+            gain=gain,
+        )
 
 
 class VoiceShelf:
@@ -52,21 +70,8 @@ class VoiceShelf:
         return voice
 
     def delivery(self, voice: VitsVoice, *, speaker: int | str | None = None, gain: float = 1.0) -> Delivery:
-        """Say how `voice` is to speak. SpeakerError where it has no such speaker."""
-        wanted, info = self._preferences, voice.info
-
-        def first(*values: float | None) -> float:
-            return next(value for value in values if value is not None)
-
-        if speaker is None:
-            speaker = info.default_speaker if wanted.speaker is None else wanted.speaker
-        return Delivery(
-            speaker=info.speaker_id(speaker),
-            noise_scale=first(wanted.noise_scale, info.noise_scale),
-            length_scale=first(wanted.length_scale, info.length_scale),
-            noise_w=first(wanted.noise_w, info.noise_w),
-            gain=gain,
-        )
+        """See `Preferences.delivery`."""
+        return self._preferences.delivery(voice.info, speaker=speaker, gain=gain)
 
     def close(self) -> None:
         """Free all voices. Idempotent."""

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.format import Samples
+from engines.acoustic import Acoustic
 from engines.errors import SynthesisError
 from engines.pack import Pack, PackInfo
-from engines.runtime.engine import Engine
 from engines.runtime.ort import OrtEngine
 from engines.vocoder import FreeVocoder, Latents, Vocoder
 from engines.windows import UNKNOWN_SPEED, Speed, Window
@@ -46,7 +46,7 @@ class Noise:
 class VitsVoice:
     """A loaded pack. One thread at a time uses it; EngineError where an engine fails."""
 
-    def __init__(self, info: PackInfo, acoustic: Engine, vocoder: Vocoder) -> None:
+    def __init__(self, info: PackInfo, acoustic: Acoustic, vocoder: Vocoder) -> None:
         self.info: Final = info
         self.speed: Speed = UNKNOWN_SPEED
         """What a window costs here: the schedule follows from it. Whoever has measured it says so."""

@@ -125,24 +125,26 @@ def lean(acoustic: onnx.ModelProto, channels: int) -> onnx.ModelProto:
     The result computes the same. GraphError or EngineError where the graph is not as expected.
     """
     rng = np.random.default_rng(0)
-    inputs = {item.name for item in acoustic.graph.input}
-
-    def trial(phonemes: int) -> dict[str, Array]:
-        feeds: dict[str, Array] = {
-            _IDS: rng.integers(0, _TRIAL_SYMBOLS, (1, phonemes)),
-            _SCALES: np.array([0.667, 1, 0.8], dtype=np.float32),
-            _SPEAKER: np.zeros(1, np.int64),
-            "noise_prior": rng.standard_normal((1, channels, 64), dtype=np.float32),
-            # Wide enough that some of it falls outside the splines, whose two sides are then both seen at work.
-            "noise_duration": 3 * rng.standard_normal((1, 2, phonemes), dtype=np.float32),
-        }
-        return {name: array for name, array in feeds.items() if name in inputs}
-
-    folded = fold(acoustic, _IDS, [trial(phonemes) for phonemes in _TRIAL_LENGTHS], {"noise_prior"})
+    trials = [trial(acoustic, phonemes, rng, channels) for phonemes in _TRIAL_LENGTHS]
+    folded = fold(acoustic, _IDS, trials, {"noise_prior"})
     narrow_relative_attention(folded, _IDS)
     fuse(folded)
     onnx.checker.check_model(folded)
     return folded
+
+
+def trial(model: onnx.ModelProto, phonemes: int, rng: np.random.Generator, channels: int = 1) -> dict[str, Array]:
+    """Make ordinary inputs of `phonemes` ids for an acoustic part, or for a part of one."""
+    feeds: dict[str, Array] = {
+        _IDS: rng.integers(0, _TRIAL_SYMBOLS, (1, phonemes)),
+        _LENGTHS: np.array([phonemes]),
+        _SCALES: np.array([0.667, 1, 0.8], dtype=np.float32),
+        _SPEAKER: np.zeros(1, np.int64),
+        "noise_prior": rng.standard_normal((1, channels, 64), dtype=np.float32),
+        # Wide enough that some of it falls outside the splines, whose two sides are then both seen at work.
+        "noise_duration": 3 * rng.standard_normal((1, 2, phonemes), dtype=np.float32),
+    }
+    return {item.name: feeds[item.name] for item in model.graph.input}
 
 
 def _fold_constants(graph: onnx.GraphProto) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from device.cuda import Cuda
+from engines.acoustic import BUCKETS
 from engines.errors import EngineError
 from engines.fixed_windows import WindowShape, default_shapes
-from engines.pack import VOCODER_FILE, Pack, sha256
+from engines.pack import ACOUSTIC_FILE, VOCODER_FILE, Pack, sha256
 from engines.runtime.plans import Machine, PlanCache, PlanKey
 from engines.runtime.trt import TensorRt
 from engines.runtime.trt_engine import TrtEngine
@@ -21,8 +24,10 @@ _LOG = logging.getLogger(__name__)
 PRECISIONS: Final = ("int8", "fp16", "fp32")
 """Narrowest first: the quickest, on most GPUs."""
 
+Size = TypeVar("Size")
+
 DERIVATION: Final = 1
-"""Counts up with every change to what `fixed_vocoder` makes of a graph: plans of the older graph are then stale."""
+"""Counts up with each change to what `fixed_vocoder` or `static_acoustic` makes: older plans are stale then."""
 
 
 def machine_of(cuda: Cuda, tensorrt: str) -> Machine:
@@ -41,10 +46,28 @@ def available_precisions(pack: Pack) -> list[str]:
     return [precision for precision in PRECISIONS if graph_file(pack, precision).is_file()]
 
 
-def plan_keys(pack: Pack, precision: str, machine: Machine, *, capacity: int) -> dict[WindowShape, PlanKey]:
-    """Give the plans that a voice needs for buffers of `capacity` frames, by window shape, smallest first.
+@dataclass(frozen=True, slots=True)
+class VoicePlans:
+    """The plans that a voice needs on one machine, in one precision."""
 
-    EngineError where the pack has no graph in that precision.
+    voice: str
+    precision: str
+    """As was asked for: the vocoder's."""
+    vocoder: Mapping[WindowShape, PlanKey]
+    """By shape of window, smallest first."""
+    acoustic: Mapping[int, PlanKey]
+    """By phoneme ids, fewest first. In fp32 or fp16."""
+
+    @property
+    def every(self) -> list[PlanKey]:
+        """All of them."""
+        return [*self.vocoder.values(), *self.acoustic.values()]
+
+
+def plans_of(pack: Pack, precision: str, machine: Machine, *, capacity: int) -> VoicePlans:
+    """Say which plans a voice needs for buffers of `capacity` frames.
+
+    EngineError where the pack has no vocoder graph in that precision, or its margins leave nothing of a buffer.
     """
     path, info = graph_file(pack, precision), pack.info
     try:
@@ -54,23 +77,32 @@ def plan_keys(pack: Pack, precision: str, machine: Machine, *, capacity: int) ->
             str(path),
             f"cannot be read: {error.strerror}; `speakd voice build {info.name} --precision {precision}` makes it",
         ) from error
-    shapes = default_shapes(hop=info.hop, rate=info.sample_rate, margins=info.margins, capacity=capacity)
-    return {shape: PlanKey(_derived(content, shape), precision, shape.frames, machine) for shape in shapes}
+    try:
+        shapes = default_shapes(hop=info.hop, rate=info.sample_rate, margins=info.margins, capacity=capacity)
+    except ValueError as error:
+        raise EngineError(f"voice {info.name}", f"cannot be computed in windows of fixed sizes: {error}") from error
+    encoder, acoustic = info.files[ACOUSTIC_FILE], "fp32" if precision == "fp32" else "fp16"
+    return VoicePlans(
+        info.name,
+        precision,
+        {shape: PlanKey(_derived(content, shape), precision, shape.frames, machine) for shape in shapes},
+        {size: PlanKey(_derived(encoder, size), acoustic, size, machine) for size in BUCKETS},
+    )
 
 
-def missing_plans(keys: dict[WindowShape, PlanKey], cache: PlanCache) -> list[WindowShape]:
-    """Give the shapes that there is no whole plan for; a damaged one is set aside by the way."""
-    return [shape for shape, key in keys.items() if cache.get(key) is None]
+def missing_plans(keys: Iterable[PlanKey], cache: PlanCache) -> list[PlanKey]:
+    """Give those that there is no whole plan for; a damaged one is set aside by the way."""
+    return [key for key in keys if cache.get(key) is None]
 
 
 def load_engines(
-    pack: Pack, keys: dict[WindowShape, PlanKey], cache: PlanCache, tensorrt: TensorRt
-) -> dict[WindowShape, TrtEngine]:
-    """Load all plans of a voice. EngineError, nothing loaded, where one is missing or cannot be."""
-    engines: dict[WindowShape, TrtEngine] = {}
+    plans: VoicePlans, keys: Mapping[Size, PlanKey], cache: PlanCache, tensorrt: TensorRt
+) -> dict[Size, TrtEngine]:
+    """Load one part of a voice's plans. EngineError, nothing loaded, where one is missing or cannot be."""
+    engines: dict[Size, TrtEngine] = {}
     try:
-        for shape, key in keys.items():
-            engines[shape] = _load_plan(pack.info.name, key, cache, tensorrt)
+        for size, key in keys.items():
+            engines[size] = _load_plan(plans, key, cache, tensorrt)
     except EngineError:
         for engine in engines.values():
             engine.close()
@@ -78,15 +110,15 @@ def load_engines(
     return engines
 
 
-def _load_plan(voice: str, key: PlanKey, cache: PlanCache, tensorrt: TensorRt) -> TrtEngine:
+def _load_plan(plans: VoicePlans, key: PlanKey, cache: PlanCache, tensorrt: TensorRt) -> TrtEngine:
     plan = cache.get(key)
     if plan is None:
         failure = cache.failure(key)
         raise EngineError(
-            f"voice {voice}",
+            f"voice {plans.voice}",
             f"has no {key.precision} plan for this machine ({key.machine.name})"
             + (f", as building it has failed: {failure}. Try again: " if failure else ": ")
-            + f"`speakd voice build {voice} --backend trt --precision {key.precision}`",
+            + f"`speakd voice build {plans.voice} --backend trt --precision {plans.precision}`",
         )
     with cache.loading(key):
         engine = TrtEngine(tensorrt, plan, name=key.name, precision=key.precision)
@@ -96,6 +128,6 @@ def _load_plan(voice: str, key: PlanKey, cache: PlanCache, tensorrt: TensorRt) -
     return engine
 
 
-def _derived(content: str, shape: WindowShape) -> str:
-    """Name what `fixed_vocoder` makes of a graph, without making it: that needs onnx, and seconds."""
-    return hashlib.sha256(f"{content} {shape} {DERIVATION}".encode()).hexdigest()
+def _derived(content: str, size: WindowShape | int) -> str:
+    """Name what `fixed_vocoder` or `static_acoustic` makes of a graph, without making it: that takes onnx, and time."""
+    return hashlib.sha256(f"{content} {size} {DERIVATION}".encode()).hexdigest()

@@ -41,6 +41,7 @@ IMPORT_TIME_ONLY = {
         "engines/vits_attention.py",
         "engines/vits_fixed.py",
         "engines/vits_graph.py",
+        "engines/vits_static.py",
     )
 }
 """Needed to import or build a voice, never by a daemon that speaks."""

@@ -6,15 +6,17 @@ Inputs and outputs stay float32. Weights become FP16, and casts stand wherever o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper, shape_inference
 
 from engines.errors import GraphError
 from engines.runtime.graph import copied, prune
 
-_LARGEST = float(np.finfo(np.float16).max)
+_LARGEST: Final = float(np.finfo(np.float16).max)
 
 
 def half(model: onnx.ModelProto, keep: Callable[[onnx.NodeProto], bool] = lambda _: False) -> onnx.ModelProto:
@@ -25,7 +27,7 @@ def half(model: onnx.ModelProto, keep: Callable[[onnx.NodeProto], bool] = lambda
     model = copied(model)
     _Halving(model, keep).run()
     prune(model)
-    onnx.checker.check_model(model)
+    onnx.checker.check_model(model, full_check=True)  # of types, too
     return model
 
 
@@ -95,8 +97,11 @@ class _Halving:
     def _outputs(self, node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
         """Let a node make FP16; gives what makes float32 of that where it leaves the graph."""
         for attribute in node.attribute:
-            if node.op_type == "Cast" and attribute.name == "to" and attribute.i == TensorProto.FLOAT:
+            if attribute.name in {"to", "dtype"} and attribute.i == TensorProto.FLOAT:
                 attribute.i = TensorProto.FLOAT16
+            elif attribute.t.data_type == TensorProto.FLOAT:
+                array = _in_half(numpy_helper.to_array(attribute.t), node.output[0])
+                attribute.t.CopyFrom(numpy_helper.from_array(array, attribute.t.name))
         for i, name in enumerate(node.output):
             if name in self._leaving & self._floats:
                 node.output[i] = self._cast[name, True] = f"{name}/half"
@@ -112,10 +117,15 @@ class _Halving:
             return self._cast[name, halved], []
         other = self._cast[name, halved] = f"{name}/{'half' if halved else 'float'}"
         if name in self._weights:
-            array = numpy_helper.to_array(self._weights[name])
-            if np.abs(array).max(initial=0) > _LARGEST:
-                raise GraphError(f"the constant {name} is too large for FP16: {np.abs(array).max():g}")
-            self._graph.initializer.append(numpy_helper.from_array(array.astype(np.float16), other))
+            array = _in_half(numpy_helper.to_array(self._weights[name]), name)
+            self._graph.initializer.append(numpy_helper.from_array(array, other))
             return other, []
         to = TensorProto.FLOAT16 if halved else TensorProto.FLOAT
         return other, [helper.make_node("Cast", [name], [other], to=to)]
+
+
+def _in_half(array: NDArray[np.float32], name: str) -> NDArray[np.float16]:
+    largest = float(np.abs(array).max(initial=0))
+    if largest > _LARGEST:
+        raise GraphError(f"the constant {name} is too large for FP16: {largest:g}")
+    return array.astype(np.float16)

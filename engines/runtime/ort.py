@@ -27,7 +27,10 @@ def _onnxruntime() -> Any:  # noqa: ANN401  it has no types
 
 
 class OrtEngine:
-    """An `Engine` on ONNX Runtime's CPU provider."""
+    """An `Engine` on ONNX Runtime's CPU provider.
+
+    Several threads may run it at once. With `threads=1` a run is computed in the thread that asks for it.
+    """
 
     backend = "onnxruntime-cpu"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 from engines.errors import GraphError
-from engines.runtime.graph import GraphIndex, constant, cut, prune, rewire
+from engines.runtime.graph import GraphIndex, constant, cut, prune, replace, rewire
 from engines.runtime.ort import evaluate
 
 Shapes = dict[str, tuple[int, ...]]
@@ -48,6 +48,25 @@ def fold_static(model: onnx.ModelProto) -> Shapes:
     if loose:
         raise GraphError(f"its shapes are not fixed by those of its inputs: {', '.join(sorted(loose))}")
     return shapes
+
+
+def sum_by_product(model: onnx.ModelProto) -> None:
+    """Make cumulative sums over the last axis products with a triangle of ones: TensorRT would loop over them.
+
+    All shapes are known, see `fold_static`. GraphError for a sum of another kind.
+    """
+    graph = model.graph
+    shapes = static_shapes(model)
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    for node in [n for n in graph.node if n.op_type == "CumSum"]:
+        result, shape = node.output[0], shapes[node.input[0]]
+        axis = int(numpy_helper.to_array(constants[node.input[1]]))
+        if axis not in {-1, len(shape) - 1} or any(attribute.i for attribute in node.attribute):
+            raise GraphError(f"{result} is a cumulative sum of another kind than along the last axis")
+        ones = np.triu(np.ones((shape[-1], shape[-1]), np.float32))
+        triangle = constant(graph, f"{result}/triangle", ones)
+        replace(graph, node, [helper.make_node("MatMul", [node.input[0], triangle], [result])])
+    prune(model)
 
 
 def _compute_ahead(model: onnx.ModelProto) -> None:

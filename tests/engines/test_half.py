@@ -12,14 +12,16 @@ from engines.runtime.ort import OrtEngine
 
 
 def _model(factor: float = 3.0) -> onnx.ModelProto:
-    """y = exp(3 x) + 3, and z, an output on the way, that is taken further too."""
+    """y = exp(3 x) + 3.5 (4.5 where x > 3), and z, an output on the way, that is taken further too."""
     nodes = [
         helper.make_node("Greater", ["x", "factor"], ["high"]),
         helper.make_node("Cast", ["high"], ["is_high"], to=TensorProto.FLOAT),
         helper.make_node("Mul", ["x", "factor"], ["z"]),
         helper.make_node("Exp", ["z"], ["grown"], name="delicate"),
         helper.make_node("Add", ["grown", "factor"], ["sum"]),
-        helper.make_node("Add", ["sum", "is_high"], ["y"]),
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("ConstantOfShape", ["shape"], ["half"], value=numpy_helper.from_array(np.full(1, 0.5, "f4"))),
+        helper.make_node("Sum", ["sum", "is_high", "half"], ["y"]),
     ]
     floats = [value(name, TensorProto.FLOAT, [5]) for name in "xyz"]
     tensors = [numpy_helper.from_array(np.array(factor, np.float32), "factor")]
@@ -41,7 +43,7 @@ def test_inputs_and_outputs_keep_their_type_and_about_their_values() -> None:
     result = half(model)
     types = _types(result)
     assert [types[name] for name in ("x", "y", "z")] == [TensorProto.FLOAT] * 3
-    assert {types[name] for name in ("grown", "sum", "is_high")} == {TensorProto.FLOAT16}
+    assert {types[name] for name in ("grown", "sum", "is_high", "half")} == {TensorProto.FLOAT16}
     found = OrtEngine(rounded(result).SerializeToString()).run(X)
     expected = OrtEngine(model.SerializeToString()).run(X)
     finite = expected < 6e4
@@ -51,7 +53,7 @@ def test_inputs_and_outputs_keep_their_type_and_about_their_values() -> None:
 
 def test_what_is_kept_stays_float32() -> None:
     model = _model()
-    result = half(model, keep=lambda node: node.op_type in {"Exp", "Add"})
+    result = half(model, keep=lambda node: node.op_type in {"Exp", "Add", "Sum"})
     types = _types(result)
     assert {types[name] for name in ("grown", "sum")} == {TensorProto.FLOAT}
     found, expected = (OrtEngine(m.SerializeToString()).run(X) for m in (rounded(result), model))

@@ -12,7 +12,7 @@ import pytest
 from daemon.cli import main
 from engines import precision, precision_search
 from engines.backends import Wanted, load_voice
-from engines.errors import VoiceError
+from engines.errors import EngineError, VoiceError
 from engines.hearing import Hearing
 from engines.pack import Pack, PackStore
 from engines.precision_report import Plan, chosen_precision, read_report, record, record_plan, report_of
@@ -112,7 +112,10 @@ def test_what_does_not_pass_is_not_written(store: PackStore, monkeypatch: pytest
     forgiving(0.0, monkeypatch)
     with pytest.raises(VoiceError, match="cannot be had in int8: nothing of it passes the quality gate"):
         precision.build(store, "tiny", precisions=("int8",), threads=1)
-    assert not graph_file(store.get("tiny"), "int8").exists()
+    pack = store.get("tiny")
+    assert not graph_file(pack, "int8").exists()
+    with pytest.raises(EngineError, match="is missing: `speakd voice build tiny --precision int8` makes it"):
+        load_voice(pack, Wanted(backend="ort", precision="int8"))
     assert read_report(store.get("tiny")) is None
 
 
