@@ -61,7 +61,7 @@ def rebuild_if_stale(config: Config, pack: Pack, wanted: Wanted, gpu: Gpu) -> Re
     """Begin to build what a voice has lost of its plans; None where there is nothing to do, or no hope."""
     if not gpu.cache.was_used():
         return None
-    precisions = available_precisions(pack) if wanted.precision == "auto" else [wanted.precision]
+    precisions = [one for one in available_precisions(pack) if wanted.precision in {"auto", one}]
     plans = (plans_of(pack, precision, gpu.machine, capacity=gpu.capacity) for precision in precisions)
     missing = [key for one in plans for key in missing_plans(one.every, gpu.cache)]
     if not missing or any(map(gpu.cache.failure, missing)):

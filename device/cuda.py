@@ -87,7 +87,7 @@ class Cuda:
     def _choose_kind(self) -> tuple[MemoryKind, str]:
         kinds = kinds_for(self._driver, concurrent_managed_access=self.traits.concurrent_managed_access)
         if len(kinds) == 1:
-            return kinds[0], "the GPU has no concurrentManagedAccess"
+            return kinds[0], "the only kind that this GPU and these bindings allow"
         try:
             times = cuda_probe.measure(self._driver, kinds)
         except CudaError as error:
@@ -235,7 +235,7 @@ def load_driver() -> Driver:
 def _import_advice(reason: str) -> str:
     if "libcuda" in reason:
         return "is NVIDIA's driver installed?"
-    return "rebuild it for this driver and numpy: pip install --force-reinstall --no-cache-dir --no-binary :all: pycuda"
+    return "rebuild it for this driver and numpy: pip install --force-reinstall --no-deps --no-cache-dir pycuda"
 
 
 def _traits(pycuda: Any, device: Any) -> Traits:  # noqa: ANN401  a module without types

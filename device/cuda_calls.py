@@ -25,11 +25,11 @@ _ADVICE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """Modules that have no types. The first makes contexts, memory and kernels; only the second has the rest."""
+    """Modules that have no types. The first makes contexts and memory; only the second has priorities and graphs."""
 
     pycuda: Any
     """pycuda.driver"""
-    bindings: Any | None
+    bindings: Any
     """cuda.bindings.driver, or None."""
     limits: str = ""
     """What does not work without the second, and why it is missing."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Final
 
 import numpy as np
 
-from device.cuda_calls import NON_BLOCKING, Driver, errors_of
+from device.cuda_calls import Driver, call
+from device.cuda_streams import PriorityStream
 from device.unified import Allocation, MemoryKind, allocate
 
 FRAMES: Final = 1 << 16
@@ -27,7 +30,8 @@ MARGIN: Final = 0.9
 """What another kind may at most take of the first one's time to be chosen instead: less is within a measurement's
 noise, and the first kind (mapped) needs no upkeep by the driver."""
 
-_THREADS: Final = 256
+_BLOCK: Final = (256, 1, 1)
+_BLOCKS: Final = (FRAMES // 256, 1, 1)
 
 KERNEL: Final = b"""
 .version 6.0
@@ -66,25 +70,35 @@ def measure(driver: Driver, kinds: Sequence[MemoryKind]) -> dict[MemoryKind, flo
     The best of several rounds counts: all else is other work. CudaError where the driver cannot compile the kernel,
     as in containers that lack libnvidia-ptxjitcompiler.
     """
-    places: dict[MemoryKind, Allocation] = {}
+    bindings = driver.bindings
     best = dict.fromkeys(kinds, np.inf)
-    with errors_of(driver.pycuda):
-        touch = driver.pycuda.module_from_buffer(KERNEL).get_function("touch")
-        stream = driver.pycuda.Stream(NON_BLOCKING)
-        try:
-            for kind in kinds:
-                places[kind] = allocate(driver, kind, FRAMES * 4)
-                _round(touch, stream, places[kind])
-            end = time.perf_counter() + BUDGET_S
-            rounds = 0
-            while rounds < ROUNDS or time.perf_counter() < end:
-                for kind, place in places.items():
-                    best[kind] = min(best[kind], _round(touch, stream, place))
-                rounds += 1
-            return best
-        finally:
-            for place in places.values():
-                place.free()
+    with ExitStack() as last_to_first:
+        module = call(bindings.cuModuleLoadData, KERNEL)
+        last_to_first.callback(call, bindings.cuModuleUnload, module)
+        touch = call(bindings.cuModuleGetFunction, module, b"touch")
+        places = {kind: last_to_first.enter_context(_allocated(driver, kind)) for kind in kinds}
+        stream = PriorityStream(bindings, urgent=True)
+        last_to_first.callback(stream.close)
+
+        def run(place: Allocation) -> float:
+            samples = place.memory.view(np.float32)
+            values = (place.device_address, FRAMES), (ctypes.c_uint64, ctypes.c_uint32)
+            began = time.perf_counter()
+            samples.fill(0)
+            for _ in range(PASSES):
+                call(bindings.cuLaunchKernel, touch, *_BLOCKS, *_BLOCK, 0, stream.handle, values, 0)
+            stream.synchronize()
+            samples.max()
+            return time.perf_counter() - began
+
+        for place in places.values():
+            run(place)
+        end = time.perf_counter() + BUDGET_S
+        rounds = 0
+        while rounds < ROUNDS or time.perf_counter() < end:
+            best = {kind: min(best[kind], run(place)) for kind, place in places.items()}
+            rounds += 1
+    return best
 
 
 def choose(times: dict[MemoryKind, float]) -> MemoryKind:
@@ -94,18 +108,10 @@ def choose(times: dict[MemoryKind, float]) -> MemoryKind:
     return quickest if times[quickest] < MARGIN * times[first] else first
 
 
-def _round(touch: Any, stream: Any, place: Allocation) -> float:  # noqa: ANN401  PyCUDA has no types
-    samples = place.memory.view(np.float32)
-    began = time.perf_counter()
-    samples.fill(0)
-    for _ in range(PASSES):
-        touch(
-            np.uint64(place.device_address),
-            np.uint32(FRAMES),
-            block=(_THREADS, 1, 1),
-            grid=(FRAMES // _THREADS, 1),
-            stream=stream,
-        )
-    stream.synchronize()
-    samples.max()
-    return time.perf_counter() - began
+@contextmanager
+def _allocated(driver: Driver, kind: MemoryKind) -> Iterator[Allocation]:
+    place = allocate(driver, kind, FRAMES * 4)
+    try:
+        yield place
+    finally:
+        place.free()

@@ -32,12 +32,11 @@ class MemoryKind(Enum):
 
 
 def kinds_for(driver: Driver, *, concurrent_managed_access: bool) -> list[MemoryKind]:
-    """Say which kinds may be used, the one that needs no upkeep first."""
-    if not concurrent_managed_access:
-        return [MemoryKind.MAPPED]
-    kinds = [MemoryKind.MAPPED, MemoryKind.MANAGED]
-    # PyCUDA's own register_host_memory has crashed since 2024.1 (its issue 459: it sets an array's base twice).
-    return kinds if driver.bindings is None else [*kinds, MemoryKind.REGISTERED]
+    """Say which kinds may be used, the one that works everywhere first."""
+    # Without cuda.bindings nothing can be registered (PyCUDA's register_host_memory has crashed since 2024.1, its issue
+    # 459, as it sets an array's base twice) nor measured.
+    several = concurrent_managed_access and driver.bindings is not None
+    return list(MemoryKind) if several else [MemoryKind.MAPPED]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,10 +72,19 @@ def allocate(driver: Driver, kind: MemoryKind, size_bytes: int) -> Allocation:
             memory = pycuda.pagelocked_empty(size_bytes, np.uint8, mem_flags=pycuda.host_alloc_flags.DEVICEMAP)
         else:
             memory = pycuda.managed_empty(size_bytes, np.uint8, mem_flags=pycuda.mem_attach_flags.GLOBAL)
+        base = memory.base
         # Kept by name: the base of a view is the array, not the allocation. And freed by name: what the garbage
         # collector finds after the context has gone, or in another thread, PyCUDA does not free at all.
-        base = memory.base
-        return Allocation(memory, address(memory), int(base.get_device_pointer()), base.free)
+        return Allocation(memory, address(memory), *_addressed(base.get_device_pointer, base.free))
+
+
+def _addressed(device_pointer: Callable[[], Any], free: Callable[[], object]) -> tuple[int, Callable[[], object]]:
+    """Give the device's address of new memory, and `free`, which is called at once where there is no address."""
+    with ExitStack() as on_error:
+        on_error.callback(free)
+        place = int(device_pointer())
+        on_error.pop_all()
+        return place, free
 
 
 def _registered(bindings: Any, size_bytes: int) -> Allocation:  # noqa: ANN401  a module without types
@@ -85,8 +93,7 @@ def _registered(bindings: Any, size_bytes: int) -> Allocation:  # noqa: ANN401  
     pages = np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
     place = address(pages)
     call(bindings.cuMemHostRegister, place, pages.nbytes, bindings.CU_MEMHOSTREGISTER_DEVICEMAP)
-    with ExitStack() as on_error:
-        on_error.callback(call, bindings.cuMemHostUnregister, place)
-        device = call(bindings.cuMemHostGetDevicePointer, place, 0)
-        free = on_error.pop_all().close
-    return Allocation(pages[:size_bytes], place, int(device), free)
+    addressed = _addressed(
+        lambda: call(bindings.cuMemHostGetDevicePointer, place, 0), lambda: call(bindings.cuMemHostUnregister, place)
+    )
+    return Allocation(pages[:size_bytes], place, *addressed)

@@ -19,6 +19,7 @@ from engines import calibration
 from engines.acoustic import Acoustic, BucketedAcoustic, WholeAcoustic
 from engines.errors import EngineError
 from engines.pack import Pack
+from engines.precision_report import chosen_precision
 from engines.runtime.ort import OrtEngine
 from engines.runtime.plans import Machine, PlanCache
 from engines.runtime.trt import NAME as TENSORRT
@@ -27,7 +28,7 @@ from engines.vits import Delivery, VitsVoice, cpu_acoustic
 from engines.vocoder import FreeVocoder, Vocoder
 from engines.vocoder_checked import CheckedVocoder
 from engines.vocoder_fixed import FixedVocoder
-from engines.voice_plans import PRECISIONS, available_precisions, load_engines, machine_of, plans_of
+from engines.voice_plans import PRECISIONS, available_precisions, graph_file, load_engines, machine_of, plans_of
 from engines.windows import Speed
 
 _LOG = logging.getLogger(__name__)
@@ -77,6 +78,7 @@ class Gpu:
 
     def close(self) -> None:
         """Free all of the GPU's memory. Engines and buffers are closed before. Idempotent."""
+        self.tensorrt.close()
         self._cuda.close()
 
 
@@ -150,12 +152,17 @@ class _Vocoders:
         if self._gpu is not None and wanted.backend != "ort":
             precisions = available_precisions(self._pack) if wanted.precision == "auto" else [wanted.precision]
             makers += [partial(self._on_gpu, self._gpu, one) for one in precisions]
-        if wanted.backend != "trt" and wanted.precision in {"auto", "fp32"}:
-            makers.append(self._on_cpu)
+        if wanted.backend != "trt":
+            auto = wanted.precision == "auto"
+            chosen = chosen_precision(self._pack, OrtEngine.backend) if auto else wanted.precision
+            makers.append(partial(self._on_cpu, chosen))
         return makers
 
-    def _on_cpu(self) -> FreeVocoder:
-        return FreeVocoder(self._pack.info, OrtEngine(self._pack.vocoder, threads=self._wanted.threads))
+    def _on_cpu(self, precision: str = "fp32") -> FreeVocoder:
+        path, name = graph_file(self._pack, precision), self._pack.info.name
+        if not path.is_file():
+            raise EngineError(str(path), f"is missing: `speakd voice build {name} --precision {precision}` makes it")
+        return FreeVocoder(self._pack.info, OrtEngine(path, threads=self._wanted.threads, precision=precision))
 
     def _on_gpu(self, gpu: Gpu, precision: str) -> Vocoder:
         plans = plans_of(self._pack, precision, gpu.machine, capacity=gpu.capacity)

@@ -67,7 +67,7 @@ class VoicePlans:
 def plans_of(pack: Pack, precision: str, machine: Machine, *, capacity: int) -> VoicePlans:
     """Say which plans a voice needs for buffers of `capacity` frames.
 
-    EngineError where the pack has no vocoder graph in that precision.
+    EngineError where the pack has no vocoder graph in that precision, or its margins leave nothing of a buffer.
     """
     path, info = graph_file(pack, precision), pack.info
     try:
@@ -77,7 +77,10 @@ def plans_of(pack: Pack, precision: str, machine: Machine, *, capacity: int) -> 
             str(path),
             f"cannot be read: {error.strerror}; `speakd voice build {info.name} --precision {precision}` makes it",
         ) from error
-    shapes = default_shapes(hop=info.hop, rate=info.sample_rate, margins=info.margins, capacity=capacity)
+    try:
+        shapes = default_shapes(hop=info.hop, rate=info.sample_rate, margins=info.margins, capacity=capacity)
+    except ValueError as error:
+        raise EngineError(f"voice {info.name}", f"cannot be computed in windows of fixed sizes: {error}") from error
     encoder, acoustic = info.files[ACOUSTIC_FILE], "fp32" if precision == "fp32" else "fp16"
     return VoicePlans(
         info.name,

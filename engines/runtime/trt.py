@@ -7,7 +7,7 @@ which takes microseconds; the output is written straight to the address that it 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     import tensorrt
 
 # `tensorrt` is for annotations elsewhere: the other modules of TensorRT's part import its types from here.
-__all__ = ["TensorRt", "binding", "driver_errors", "logger_of", "tensorrt"]
+__all__ = ["ALIGNMENT", "NAME", "TensorRt", "binding", "driver_errors", "logger_of", "started", "tensorrt"]
 
 _LOG = logging.getLogger(__name__)
 
 NAME: Final = "tensorrt"
 """Begins what engines call themselves; the version follows."""
+
+ALIGNMENT: Final = 256
+"""Bytes: what TensorRT asks of the address of a tensor."""
 
 _MAJORS: Final = (10, 11)
 """What this code was written against; 8.x knows no strong typing, and its engines differ in much else."""
@@ -82,6 +85,14 @@ def logger_of(trt: Any) -> Any:  # noqa: ANN401  its base exists only once Tenso
     return Log()
 
 
+def started(make: Callable[[Any], Any], log: Any) -> Any:  # noqa: ANN401  what it makes is annotated by whoever takes it
+    """Make TensorRT's builder or runtime. EngineError where it does not start, as without a driver."""
+    try:
+        return make(log)
+    except TypeError as error:  # all that the binding makes of a null pointer
+        raise EngineError("TensorRT", f"does not start: {log.reason()}") from error
+
+
 class TensorRt:
     """TensorRT's runtime on one GPU. Made, used and closed by the thread that `gpu` belongs to."""
 
@@ -93,20 +104,23 @@ class TensorRt:
         with driver_errors("TensorRT"):
             self.stream: Final = gpu.stream(urgent=True)
         self._log = logger_of(self._trt)
-        self._runtime: tensorrt.Runtime = self._trt.Runtime(self._log)
+        self._runtime: tensorrt.Runtime | None = started(self._trt.Runtime, self._log)
         self._room: NDArray[np.uint8] = np.empty(0, np.uint8)
 
     def room(self, size: int) -> NDArray[np.uint8]:
-        """Give `size` bytes of unified memory for inputs and outputs. All engines share it: one runs at a time.
+        """Give `size` aligned bytes of unified memory for inputs and outputs. All engines share it: one runs at a time.
 
-        It grows by doubling, as the driver's memory is freed only with the GPU's context.
+        It grows by doubling, as engines that are loaded already keep what they were given.
         """
         if self._room.size < size:
-            self._room = self.gpu.empty((max(size, 2 * self._room.size),), np.uint8)
+            memory = self.gpu.empty((max(size, 2 * self._room.size) + ALIGNMENT,), np.uint8)
+            self._room = memory[-self.gpu.address_of(memory) % ALIGNMENT :]
         return self._room[:size]
 
     def deserialize(self, plan: bytes, name: str) -> tuple[tensorrt.ICudaEngine, tensorrt.IExecutionContext]:
         """Load a plan. EngineError where it is none for this GPU and version, or memory runs out."""
+        if self._runtime is None:
+            raise EngineError(name, "cannot be loaded: TensorRT is closed")
         engine: tensorrt.ICudaEngine | None = self._runtime.deserialize_cuda_engine(plan)
         if engine is None:
             raise EngineError(name, f"cannot be loaded: {self.reason()}")
@@ -119,6 +133,10 @@ class TensorRt:
         """Give what TensorRT tells of a plan's layers, as JSON (see `trt_inspect`)."""
         inspector: tensorrt.EngineInspector = engine.create_engine_inspector()
         return str(inspector.get_engine_information(self._trt.LayerInformationFormat.JSON))
+
+    def close(self) -> None:
+        """Let go of TensorRT, after all engines and before the GPU's context. Idempotent."""
+        self._runtime = None
 
     def reason(self) -> str:
         """Give TensorRT's last words for the end of a sentence."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from device import memory_available
 from engines.errors import EngineError
-from engines.runtime.trt import binding, driver_errors, logger_of
+from engines.runtime.trt import binding, driver_errors, logger_of, started
 
 if TYPE_CHECKING:
     from engines.runtime.trt import tensorrt
@@ -19,7 +19,7 @@ _WORKSPACE_SHARE: Final = 0.25
 """Of the memory that is available: on a Jetson the GPU's memory is the system's, and a greedy builder gets killed."""
 
 _LARGEST_WORKSPACE: Final = 2**30
-"""Bytes; a vocoder's largest layer takes some 20 MB, more only lets TensorRT try wasteful tactics."""
+"""Bytes; the default voice's largest tensor has 12 MB, and more than this only serves wasteful tactics."""
 
 _LEAST_MEMORY: Final = 700 * 2**20
 """Bytes that must be available: a build of the default voice's vocoder takes 400 MB, and the system lives on."""
@@ -59,7 +59,7 @@ def build(
     """
     trt = binding()
     log = logger_of(trt)
-    builder: tensorrt.Builder = trt.Builder(log)
+    builder: tensorrt.Builder = started(trt.Builder, log)
     network = _parse(trt, builder, log, graph, name)
     config = builder.create_builder_config()
     config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, _workspace(name))

@@ -14,16 +14,13 @@ from device.cuda_streams import Graph
 from device.errors import DeviceError
 from device.format import Samples
 from engines.errors import EngineError
-from engines.runtime.trt import NAME, TensorRt, driver_errors
+from engines.runtime.trt import ALIGNMENT, NAME, TensorRt, driver_errors
 
 if TYPE_CHECKING:
     from engines.runtime.engine import Feeds
     from engines.runtime.trt import tensorrt
 
 _LOG = logging.getLogger(__name__)
-
-_ALIGNMENT: Final = 256
-"""Bytes: what TensorRT asks of the address of a tensor."""
 
 _MOST_RECORDED: Final = 16
 """Launches recorded per engine, one per buffer. A pool hands out first what came back last: speech begins in these."""
@@ -70,9 +67,7 @@ class TrtEngine:
     def _place_all(self, engine: tensorrt.ICudaEngine, context: tensorrt.IExecutionContext) -> None:
         tensors = [engine.get_tensor_name(i) for i in range(engine.num_io_tensors)]
         kinds = {tensor: self._kind(engine, tensor) for tensor in tensors}
-        sizes = [
-            -(-math.prod(shape) * element.itemsize // _ALIGNMENT) * _ALIGNMENT for shape, element in kinds.values()
-        ]
+        sizes = [-(-math.prod(shape) * element.itemsize // ALIGNMENT) * ALIGNMENT for shape, element in kinds.values()]
         room = self._owner.room(sum(sizes))
         for (tensor, (shape, element)), size in zip(kinds.items(), sizes, strict=True):
             array = room[: math.prod(shape) * element.itemsize].view(element).reshape(shape)
@@ -117,7 +112,10 @@ class TrtEngine:
     def close(self) -> None:
         """See `Engine.close`."""
         for recorded in self._recorded.values():
-            recorded.close()
+            try:
+                recorded.close()
+            except DeviceError as error:  # noqa: PERF203  a GPU gone bad refuses this too; it must not keep the rest
+                _LOG.warning("%s: %s", self._name, error)
         self._recorded.clear()
         self._context = None  # first: it refers to the engine
         self._engine = None
@@ -130,7 +128,7 @@ class TrtEngine:
         if not output.flags.c_contiguous:
             return False
         try:
-            return self._owner.gpu.address_of(output) % _ALIGNMENT == 0
+            return self._owner.gpu.address_of(output) % ALIGNMENT == 0
         except DeviceError:
             return False
 

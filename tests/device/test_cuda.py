@@ -16,6 +16,7 @@ from device.cuda import Cuda
 from device.cuda_streams import Stream
 from device.errors import CudaError, MemoryLowError, PoolClosedError
 from device.memory import ALIGNMENT, BufferPool
+from device.unified import MemoryKind
 
 FILL = 0x3F800000
 """1.0 as float32."""
@@ -63,6 +64,11 @@ class TestTraits:
 
 
 class TestMemory:
+    def test_is_of_a_kind_that_the_gpu_allows(self, cuda: Cuda) -> None:
+        several = cuda.traits.concurrent_managed_access
+        assert several or cuda.memory_kind is MemoryKind.MAPPED
+        assert cuda.memory_reason.startswith("measured: mapped ") == several
+
     @pytest.mark.parametrize("shape", [(), (1,), (192, 33), (3, 1, 5), (0, 4)])
     @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.bool_])
     def test_has_the_shape_and_type_asked_for(self, cuda: Cuda, shape: tuple[int, ...], dtype: type) -> None:

@@ -131,14 +131,24 @@ class TestWhichMemory:
             array = cuda.empty((10,), np.float32)
             assert driver.host_of(cuda.address_of(array[3:])) == array.ctypes.data + 12
 
+    @pytest.mark.parametrize(
+        "call",
+        [
+            "cuModuleLoadData",
+            "cuModuleGetFunction",
+            "cuMemAllocManaged",
+            "cuStreamCreateWithPriority",
+            "cuLaunchKernel",
+        ],
+    )
     def test_a_gpu_that_cannot_be_measured_gets_the_kind_that_works_everywhere(
-        self, monkeypatch: pytest.MonkeyPatch
+        self, monkeypatch: pytest.MonkeyPatch, call: str
     ) -> None:
         monkeypatch.setenv("SIMCUDA_CONCURRENT_MANAGED", "1")
-        monkeypatch.setenv("SIMCUDA_FAIL", "cuModuleLoadDataEx=221")
+        monkeypatch.setenv("SIMCUDA_FAIL", f"{call}=221")
         with closing(Cuda()) as cuda:
             assert cuda.memory_kind is MemoryKind.MAPPED
-            assert cuda.memory_reason.startswith("not measured: CUDA: cuModuleLoadDataEx: PTX JIT compiler library not")
+            assert cuda.memory_reason.startswith(f"not measured: CUDA: {call}: ")
 
     def test_a_fault_while_measuring_leaves_the_context(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def fail(*_: object) -> None:

@@ -345,6 +345,14 @@ class TestBuilding:
         assert wider.margins != margins
         assert build(other, gpu) > 0
 
+    def test_margins_that_leave_nothing_of_a_buffer(self, pack: Pack, gpu: Gpu) -> None:
+        margins = type(pack.info.margins)(900, 900, 900, 900)
+        odd = PackStore(pack.folder.parent).amend(pack, pack.info.model_copy(update={"margins": margins}))
+        with closing(load_voice(odd, Wanted(threads=1), gpu)) as voice:
+            assert voice.backend == "onnxruntime-cpu"
+        with pytest.raises(EngineError, match="voice tiny cannot be computed in windows of fixed sizes"):
+            load_voice(odd, Wanted(backend="trt"), gpu)
+
     def test_a_changed_graph_is_no_voice(self, pack: Pack) -> None:
         pack.vocoder.write_bytes(pack.vocoder.read_bytes() + b"x")
         with pytest.raises(VoiceError, match="has changed since its import"):

@@ -143,8 +143,13 @@ class TestFailures:
         np.testing.assert_array_equal(engine.run(feeds()), expected())
 
     def test_a_gpu_that_has_gone_bad(self, world: World, engine: TrtEngine) -> None:
+        engine.run(feeds())
+        engine.run(feeds())
         world.gpu.broken = "an illegal memory access was encountered"
         with pytest.raises(EngineError, match="illegal memory access"):
+            engine.run(feeds())
+        engine.close()
+        with pytest.raises(EngineError, match="is closed"):
             engine.run(feeds())
 
     @pytest.mark.parametrize("spoil", [lambda p: p[:20], lambda p: p[:-1], lambda p: b"", lambda p: b"\xff" + p[1:]])
@@ -208,6 +213,18 @@ class TestWithoutTensorRt:
         monkeypatch.setitem(sys.modules, "tensorrt", ModuleType("tensorrt"))
         with pytest.raises(EngineError, match="not installed"):
             TensorRt(Gpu())
+
+    def test_there_is_no_driver(self, world: World) -> None:
+        world.faults.starting = True
+        for start in (lambda: TensorRt(Gpu()), lambda: build(graphs.double(8), name="voice")):
+            with pytest.raises(EngineError, match="TensorRT does not start: CUDA initialization failure"):
+                start()
+
+    def test_it_is_closed(self, world: World) -> None:
+        owner = TensorRt(world.gpu)
+        owner.close()
+        with pytest.raises(EngineError, match="voice cannot be loaded: TensorRT is closed"):
+            TrtEngine(owner, b"", name="voice", precision="fp32")
 
     def test_it_is_too_old(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "tensorrt", World(version="8.5.2").module())

@@ -38,7 +38,7 @@ def build(folder: Path) -> Path:
 def install_pycuda() -> None:
     """Compile and install PyCUDA, which has no wheels.
 
-    Without optimisation and cuRAND, which saves time; therefore it must not get into pip's cache.
+    Without optimisation, debugging and cuRAND, which saves time; therefore it must not get into pip's cache.
     """
     pip = [sys.executable, "-I", "-m", "pip"]
     with tempfile.TemporaryDirectory() as folder:
@@ -51,7 +51,7 @@ def install_pycuda() -> None:
         headers = [str(NVIDIA / part / "include") for part in ("cuda_runtime", "cuda_profiler_api")]
         (source / "siteconf.py").write_text(
             f"CUDA_INC_DIR = {headers}\nCUDADRV_LIB_DIR = {[folder]}\n"
-            'CUDA_ENABLE_CURAND = False\nCXXFLAGS = ["-O0", "-w"]\n'
+            'CUDA_ENABLE_CURAND = False\nCXXFLAGS = ["-O0", "-g0", "-w"]\n'
         )
         subprocess.run([*pip, "install", "--quiet", "--no-cache-dir", str(source)], check=True)
 

@@ -58,6 +58,8 @@ class Graph:
 
     def close(self) -> None:
         self.closed = True
+        if self._gpu.broken:
+            raise SimulatedCudaError(self._gpu.broken)
 
 
 class Gpu:

@@ -9,10 +9,15 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
 import tensorrt_rtx_bindings
 
+from engines.precision_search import LATENTS, in_half
 from engines.runtime import trt
+from engines.runtime.quantize import quantized, sites, worthwhile
+from engines.runtime.ranges import Grid
 
 GENERATIONS = ("SM80", "SM86", "SM89")
 """The GPUs nearest to Orin's SM 87 that it builds for."""
@@ -33,3 +38,14 @@ def generation(*names: str) -> Callable[[Any, Any], None]:
             config.set_compute_capability(getattr(binding.ComputeCapability, name), i)
 
     return configure
+
+
+def written_in(precision: str, vocoder: onnx.ModelProto) -> onnx.ModelProto:
+    """Give a pack's vocoder graph in 'fp32', 'fp16' or 'int8': all convolutions, with ranges out of the air."""
+    if precision == "fp32":
+        return vocoder
+    if precision == "fp16":
+        return in_half(vocoder)
+    found = worthwhile(sites(vocoder, LATENTS))
+    grids = {site: Grid(0.05, np.ones(site.convolutions[0].rows.shape[1], np.float32)) for site in found}
+    return in_half(quantized(vocoder, grids))

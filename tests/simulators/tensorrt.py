@@ -54,6 +54,8 @@ PHASES = (
 class Faults:
     """What goes wrong, until it is taken back."""
 
+    starting: bool = False
+    """No driver, or it refuses."""
     loading: bool = False
     """No memory for a context."""
     enqueue: bool = False
@@ -204,6 +206,13 @@ class World:
     builds: int = 0
     logger: ILogger | None = None
 
+    def start(self, logger: ILogger) -> None:
+        assert logger._ready, "the logger's base was not initialised"
+        self.logger = logger
+        if self.faults.starting:
+            self.error("CUDA initialization failure with error: 35")
+            raise TypeError("pybind11::init(): factory function returned nullptr")
+
     def error(self, text: str) -> None:
         assert self.logger is not None
         self.logger.log(ILogger.ERROR, text)
@@ -225,8 +234,7 @@ class World:
 
         class Builder:
             def __init__(self, logger: ILogger) -> None:
-                assert logger._ready, "the logger's base was not initialised"
-                world.logger = logger
+                world.start(logger)
 
             def create_network(self, flags: int = 0) -> INetworkDefinition:
                 return INetworkDefinition(flags)
@@ -255,8 +263,7 @@ class World:
 
         class Runtime:
             def __init__(self, logger: ILogger) -> None:
-                assert logger._ready, "the logger's base was not initialised"
-                world.logger = logger
+                world.start(logger)
 
             def deserialize_cuda_engine(self, serialized_engine: bytes) -> ICudaEngine | None:
                 return world._load(bytes(serialized_engine))

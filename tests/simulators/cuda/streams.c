@@ -245,9 +245,7 @@ CUresult cuGraphExecDestroy(CUgraphExec exec) {
 
 // The one kernel that there is: device/cuda_probe.py's ------------------------------------------------------------------
 
-CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned options, CUjit_option *names, void **values) {
-  for (unsigned i = 0; i < options; i++) // PyCUDA shows these logs
-    if (names[i] == CU_JIT_INFO_LOG_BUFFER || names[i] == CU_JIT_ERROR_LOG_BUFFER) *(char *)values[i] = 0;
+CUresult cuModuleLoadData(CUmodule *module, const void *image) {
   CALL_IN_CONTEXT();
   if (!strstr(image, ".version") || !strstr(image, ".entry touch(")) return CUDA_ERROR_INVALID_PTX;
   *module = calloc(1, sizeof **module);
@@ -269,11 +267,6 @@ CUresult cuModuleUnload(CUmodule module) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z) { // long deprecated; PyCUDA still calls it
-  CALL_IN_CONTEXT();
-  return CUDA_SUCCESS;
-}
-
 static void run_touch(Op *op) {
   static const char *names[] = {"mapped", "managed", "registered"};
   const char *slow = getenv("SIMCUDA_SLOW");
@@ -285,15 +278,8 @@ static void run_touch(Op *op) {
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, CUstream stream, void **parameters, void **extra) {
   CALL_IN_CONTEXT();
-  struct { CUdeviceptr data; unsigned count; } arguments;
-  size_t size = 0;
-  void *buffer = NULL;
-  for (int i = 0; extra && extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
-    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[i + 1];
-    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE) size = *(size_t *)extra[i + 1];
-  }
-  if (!buffer || size < 12) return CUDA_ERROR_INVALID_VALUE;
-  memcpy(&arguments, buffer, 12);
-  if (!holds(arguments.data, arguments.count * 4ull) || gx * bx < arguments.count) return CUDA_ERROR_ILLEGAL_ADDRESS;
-  return enqueue(stream, (Op){run_touch, {arguments.data, arguments.count}, NULL});
+  CUdeviceptr data = *(CUdeviceptr *)parameters[0];
+  unsigned count = *(unsigned *)parameters[1];
+  if (!holds(data, count * 4ull) || gx * bx < count) return CUDA_ERROR_ILLEGAL_ADDRESS;
+  return enqueue(stream, (Op){run_touch, {data, count}, NULL});
 }
