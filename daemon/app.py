@@ -11,27 +11,23 @@ import threading
 import time
 from types import FrameType
 
+from daemon.commands import Speak
 from daemon.config import CacheConfig, Config
 from daemon.errors import DaemonError
-from daemon.link import Link
-from daemon.messages import (
+from daemon.events import Event, Failed, Finished, Rejected, Status
+from daemon.inbox import (
     Connected,
     Disconnected,
-    Event,
-    Failed,
-    Finished,
     Inbox,
     PayloadRefused,
     ProtocolRefused,
     RealtimeAnswer,
-    Rejected,
-    Speak,
     SpeakReceived,
-    Status,
     Stop,
     Subscribed,
     ThreadDied,
 )
+from daemon.link import Link
 from daemon.service import Service, make_sink
 from device import realtime
 from device.sink import Sink

@@ -25,7 +25,7 @@ from typing import Final
 
 import numpy as np
 
-from daemon.messages import Inbox
+from daemon.inbox import Inbox
 from daemon.worker import Worker
 from device.format import PERIOD, Samples
 from engines.synthesizer import Utterance

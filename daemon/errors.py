@@ -20,11 +20,12 @@ class ConfigError(DaemonError):
 
 
 class PayloadError(DaemonError):
-    """A message on the speak topic is no command that can be accepted."""
+    """A message on a command topic is no command that can be accepted."""
 
     def __init__(self, code: str, reason: str, command_id: str | None = None) -> None:
         self.code = code
-        """One of encoding, json, field, too_long, too_large, retained, queue_full, stopped."""
+        """encoding, json, field, too_long, too_large, retained, topic, reply_to, output, rate, busy, queue_full,
+        storage, stopped."""
         self.reason = reason
         self.command_id = command_id
         super().__init__(reason)

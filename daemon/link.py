@@ -6,22 +6,19 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from daemon.commands import Speak, parse_command
 from daemon.config import Config
 from daemon.errors import PayloadError
-from daemon.messages import (
+from daemon.events import Event, Rejected, Status
+from daemon.inbox import (
     Connected,
     Disconnected,
-    Event,
     Inbox,
     PayloadRefused,
     ProtocolRefused,
-    Rejected,
-    Speak,
     SpeakReceived,
-    Status,
     Subscribed,
     ThreadDied,
-    parse_speak,
 )
 from daemon.mqtt import Connection, Handlers, Received, Will
 
@@ -115,4 +112,4 @@ class Link:
             raise PayloadError("retained", "a retained command would be spoken at each reconnect: publish it without")
         if size > self._largest:
             raise PayloadError("too_large", f"the payload has {size} bytes, {self._largest} are allowed")
-        return parse_speak(message.payload, max_text_chars=self._limits.max_text_chars)
+        return parse_command(Speak, message.payload, max_text_chars=self._limits.max_text_chars)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from daemon.messages import AudioState, Inbox, PlaybackEnded, PlaybackStarted, RealtimeAnswer
+from daemon.inbox import AudioState, Inbox, PlaybackEnded, PlaybackStarted, RealtimeAnswer
 from daemon.worker import Worker
 from device.errors import SinkError
 from device.format import PERIOD, seconds

@@ -6,8 +6,8 @@ import heapq
 from dataclasses import dataclass, field
 from itertools import count
 
+from daemon.commands import Speak
 from daemon.errors import PayloadError
-from daemon.messages import Speak
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -9,7 +9,8 @@ from typing import Final
 
 from daemon.cache import Keeper, PhraseCache
 from daemon.config import Config, packs_folder, phrases_folder
-from daemon.messages import Event, Inbox
+from daemon.events import Event
+from daemon.inbox import Inbox
 from daemon.player import Job, Player
 from daemon.queue import Waiting
 from daemon.speaker import Speaker

@@ -8,26 +8,18 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from daemon.errors import DaemonError, PayloadError, StoppedError
-from daemon.messages import (
-    Accepted,
+from daemon.events import Accepted, Event, Failed, Finished, Rejected, Started, Synthesized, milliseconds, utc_of
+from daemon.inbox import (
     AudioState,
-    Event,
-    Failed,
-    Finished,
     Inbox,
     PayloadRefused,
     PlaybackEnded,
     PlaybackStarted,
     RealtimeAnswer,
-    Rejected,
     SpeakReceived,
-    Started,
     Stop,
     Subscribed,
     SynthesisEnded,
-    Synthesized,
-    milliseconds,
-    utc_of,
 )
 from daemon.queue import SpeakQueue, Waiting
 from device.errors import DeviceError, SinkError

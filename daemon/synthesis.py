@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from daemon.cache import LONGEST_CHARS, LONGEST_S, Keeper, PhraseCache, key_of, pieces
-from daemon.messages import Inbox, SynthesisEnded
+from daemon.inbox import Inbox, SynthesisEnded
 from daemon.player import Job, Player
 from daemon.worker import Worker
 from device.errors import PoolClosedError

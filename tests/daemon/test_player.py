@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from simulators.faulty_sink import FaultySink
 
-from daemon.messages import AudioState, Inbox, PlaybackEnded, PlaybackStarted, RealtimeAnswer, ThreadDied
+from daemon.inbox import AudioState, Inbox, PlaybackEnded, PlaybackStarted, RealtimeAnswer, ThreadDied
 from daemon.player import Job, Player
 from device.errors import SinkError
 from device.format import PERIOD, RATE, Samples

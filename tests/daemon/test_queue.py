@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daemon.commands import Priority, Speak
 from daemon.errors import PayloadError
-from daemon.messages import Priority, Speak
 from daemon.queue import SpeakQueue
 
 PRIORITIES = list(Priority)

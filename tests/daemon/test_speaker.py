@@ -7,25 +7,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from daemon.commands import Priority, Speak
 from daemon.errors import PayloadError
-from daemon.messages import (
-    Accepted,
+from daemon.events import Accepted, Event, Failed, Finished, Rejected, Started, Synthesized
+from daemon.inbox import (
     AudioState,
     Connected,
-    Event,
-    Failed,
-    Finished,
     PayloadRefused,
     PlaybackEnded,
     PlaybackStarted,
-    Priority,
-    Rejected,
-    Speak,
     SpeakReceived,
-    Started,
     Stop,
     SynthesisEnded,
-    Synthesized,
 )
 from daemon.queue import Waiting
 from daemon.speaker import Speaker

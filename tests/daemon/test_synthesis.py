@@ -13,7 +13,7 @@ import pytest
 from simulators import tiny_voice
 
 from daemon.cache import Keeper, PhraseCache
-from daemon.messages import Inbox, PlaybackEnded, RealtimeAnswer, SynthesisEnded
+from daemon.inbox import Inbox, PlaybackEnded, RealtimeAnswer, SynthesisEnded
 from daemon.player import Job, Player
 from daemon.synthesis import Kept, Order, SynthesisThread
 from device.format import PERIOD, Samples
