@@ -34,8 +34,11 @@ Printable = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 Name = Annotated[Printable, Field(min_length=1, max_length=128)]
 VoiceName = Annotated[Printable, Field(max_length=100)]
 Volume = Annotated[float, Field(ge=0, le=LARGEST_VOLUME)]
-Rate = Annotated[float, Field(ge=0.5, le=2)]
+SMALLEST_RATE: Final = 0.5
+LARGEST_RATE: Final = 2.0
 """Beyond these no voice was trained to be understood."""
+
+Rate = Annotated[float, Field(ge=SMALLEST_RATE, le=LARGEST_RATE)]
 
 
 class Priority(str, Enum):

@@ -44,3 +44,19 @@ class BrokerConfigError(DaemonError):
 
 class StartError(DaemonError):
     """The daemon cannot start. The text says what to do."""
+
+
+class JournalError(DaemonError):
+    """The journal cannot be opened, read or written."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"the journal {path}: {reason} (is another speakd running, or the disk full?)")
+
+
+class InterruptedByCrashError(DaemonError):
+    """The daemon or the device went down and a command is not spoken any more."""
+
+    def __init__(self, when: str) -> None:
+        super().__init__(f"the daemon went down {when}")

@@ -116,6 +116,26 @@ class PlaybackEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class RenderStarted:
+    """The first samples of a command that needs no loudspeaker are there."""
+
+    id: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class RenderEnded:
+    """A render thread is done with a command."""
+
+    id: str
+    at: float
+    audio_s: float
+    compute_s: float
+    error: Exception | None = None
+    """What ended it before its end."""
+
+
+@dataclass(frozen=True, slots=True)
 class AudioState:
     """The sink was opened, or would not open or play."""
 
@@ -137,6 +157,8 @@ class Connected:
     """The broker has taken us, for the first time or again."""
 
     protocol: str
+    steady: bool = True
+    """Whether nobody has taken our client id away lately."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +207,8 @@ Inbox: TypeAlias = (
     | WordReached
     | SynthesisEnded
     | PlaybackEnded
+    | RenderStarted
+    | RenderEnded
     | AudioState
     | RealtimeAnswer
     | Connected
