@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -16,8 +17,8 @@ from daemon.commands import (
     QueueGet,
     Resume,
     Skip,
-    VoicesGet,
     VoiceSet,
+    VoicesGet,
     VolumeSet,
 )
 from daemon.errors import JournalError
@@ -30,6 +31,9 @@ from daemon.renders import Renders
 _LOG = logging.getLogger(__name__)
 
 _FACT: Final = "settings"
+
+_REMEMBERED: Final = 1000
+"""Requests whose answers are remembered: the broker sends again what it had not seen acknowledged."""
 
 
 class Controls:
@@ -51,32 +55,45 @@ class Controls:
         self._apply = apply
         self._voices = voices
         self.settings = _recalled(journal)
+        self._answers: OrderedDict[str, Answer] = OrderedDict()
 
     def answer(self, command: Control, now: float) -> Answer:
-        """Carry a command out."""
+        """Carry a command out; one that comes again, by its `request`, is answered again and carried out once."""
+        answer = self._answers.get(command.request)
+        if answer is None:
+            answer = self._answers[command.request] = self._carry_out(command, now)
+            if len(self._answers) > _REMEMBERED:
+                self._answers.popitem(last=False)
+        return answer
+
+    def _carry_out(self, command: Control, now: float) -> Answer:
+        answer: Answer
+        playback = self._playback
         match command:
             case Cancel():
-                return self._done(command, "cancel", self._cancel(command, now))
+                answer = self._done(command, "cancel", self._cancel(command, now))
             case Pause():
-                return self._paused(command, "pause", self._playback.pause(command.request))
+                answer = self._paused(command, "pause", playback.pause(command.request))
             case Resume():
-                return self._paused(command, "resume", self._playback.resume(command.repeat_sentences, now))
+                answer = self._paused(command, "resume", playback.resume(command.repeat_sentences, now))
             case Skip():
-                return self._done(command, "skip", self._playback.skip(command.request, now))
+                answer = self._done(command, "skip", playback.skip(command.request, now))
             case VolumeSet():
-                return self._set(command, "volume/set", volume=command.volume)
+                answer = self._set(command, "volume/set", volume=command.volume)
             case MuteSet():
-                return self._set(command, "mute/set", muted=command.muted)
+                answer = self._set(command, "mute/set", muted=command.muted)
             case VoiceSet():
-                return self._set(command, "voice/set", voice=command.voice)
+                answer = self._set(command, "voice/set", voice=command.voice)
             case ConfigSet():
-                return self._set(command, "config/set", **command.model_dump(exclude={"request", "reply_to"}))
+                wanted = command.model_dump(exclude={"request", "reply_to", "version"})
+                answer = self._set(command, "config/set", version=command.version, **wanted)
             case QueueGet():
-                return self._queue(command)
+                answer = self._queue(command)
             case VoicesGet():
-                return Voices(request=command.request, voices=tuple(self._voices()))
+                answer = Voices(request=command.request, voices=tuple(self._voices()))
             case Ping():
-                return Pong(request=command.request)
+                answer = Pong(request=command.request)
+        return answer
 
     def _cancel(self, command: Cancel, now: float) -> list[str]:
         def wanted(waiting: Waiting) -> bool:

@@ -5,6 +5,7 @@ Everything here is frozen. Times are seconds of `time.monotonic`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -28,6 +29,10 @@ NOBODY = Origin()
 """Wants no answers but those on the event topic."""
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class SpeakReceived:
     """A speak command came in."""
@@ -35,6 +40,8 @@ class SpeakReceived:
     command: Speak
     at: float
     origin: Origin = NOBODY
+    acknowledge: Callable[[], None] = _nothing
+    """Tells the broker that we have it; to be called once it is written down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,7 @@ class ControlReceived:
 
     command: Control
     origin: Origin = NOBODY
+    acknowledge: Callable[[], None] = _nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,7 @@ class PayloadRefused:
 
     error: PayloadError
     origin: Origin = NOBODY
+    acknowledge: Callable[[], None] = _nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,18 @@ class Told:
     """The broker has taken a final event."""
 
     id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The broker has the message of this number."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """The connection has lasted for a while: nobody takes our client id away any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +178,6 @@ class Connected:
     """The broker has taken us, for the first time or again."""
 
     protocol: str
-    steady: bool = True
-    """Whether nobody has taken our client id away lately."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +221,8 @@ Inbox: TypeAlias = (
     | ControlReceived
     | PayloadRefused
     | Told
+    | Published
+    | Steady
     | Tick
     | PlaybackStarted
     | WordReached

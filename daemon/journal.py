@@ -241,12 +241,7 @@ def _connect(name: str) -> sqlite3.Connection:
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = FULL")
-        found = database.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if found != "ok":
-            raise ValueError(found)
-        version = database.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, _VERSION):
-            raise ValueError(f"its version is {version}")
+        _check(database)
         database.executescript(_SCHEMA)
         database.execute(f"PRAGMA user_version = {_VERSION}")
         database.execute("SELECT id, command, origin, boot, monotonic, wall, begun, final, told FROM commands LIMIT 1")
@@ -254,6 +249,16 @@ def _connect(name: str) -> sqlite3.Connection:
         database.close()
         raise
     return database
+
+
+def _check(database: sqlite3.Connection) -> None:
+    """sqlite3.DatabaseError or ValueError where this is no journal of ours that is whole."""
+    found = database.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise ValueError(found)
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    if version not in (0, _VERSION):
+        raise ValueError(f"its version is {version}")
 
 
 def _dump(value: object) -> str:

@@ -56,8 +56,14 @@ class Ledger:
         self._open: set[str] = set()
 
     def known(self, command_id: str) -> Known | None:
-        """Give the answer to an id that has ended already; None where it is not known, or still open."""
-        final = self._journal.final(command_id)
+        """Give the answer to an id that has ended already; None where it is not known, or still open.
+
+        PayloadError `storage` where the disk does not say.
+        """
+        try:
+            final = self._journal.final(command_id)
+        except JournalError as error:
+            raise PayloadError("storage", str(error), command_id) from error
         return None if final is None else Known(id=command_id, final=json.loads(final))
 
     def is_open(self, command_id: str) -> bool:
@@ -81,7 +87,7 @@ class Ledger:
         try:
             self._journal.begin(waiting.id)
         except JournalError as error:
-            _LOG.error("%s", error)  # noqa: TRY400  one line says it
+            _LOG.error("%s", error)
 
     def tell(self, event: Event, origin: Origin) -> None:
         """Tell something that ends nothing."""
@@ -100,7 +106,7 @@ class Ledger:
         try:
             self._journal.end(waiting.id, event.to_json())
         except JournalError as error:
-            _LOG.error("%s", error)  # noqa: TRY400
+            _LOG.error("%s", error)
         self._publish(event, waiting.origin)
 
     def fail(self, waiting: Waiting, error: Exception) -> None:

@@ -61,6 +61,8 @@ class _Active:
     """When its first frame was on its way to the output."""
     synthesis: SynthesisEnded | None = None
     cut: Cut | None = None
+    stopping: bool = False
+    """Whether it was told to stop at once."""
 
     @property
     def heard(self) -> bool:
@@ -223,9 +225,7 @@ class Playback:
         active = self._current
         if active is not None and active.waiting.id == message.id:
             at_s = round(seconds(active.job.words[message.index]), 3)
-            self._tell(
-                active.waiting, Word(id=message.id, time=utc_of(message.at), index=message.index, at_s=at_s)
-            )
+            self._tell(active.waiting, Word(id=message.id, time=utc_of(message.at), index=message.index, at_s=at_s))
 
     def synthesized(self, message: SynthesisEnded) -> None:
         """Take note that all samples exist."""
@@ -274,9 +274,10 @@ class Playback:
 
     def _cut(self, active: _Active, cut: Cut, *, at_once: bool = True) -> None:
         """Make one stop. What ends it outweighs what would let it go on, and the first of a kind stands."""
-        if active.cut is None or (cut.ends and not active.cut.ends) or (at_once and not active.job.stopped.is_set()):
-            if active.cut is None or not active.cut.ends:
-                active.cut = cut
+        if active.cut is None or (not active.cut.ends and (cut.ends or (at_once and not active.stopping))):
+            active.cut = cut
+        if not active.stopping:
+            active.stopping = at_once
             self._cut_job(active.job, at_once)
         if at_once and active is self._current:
             self._current = None

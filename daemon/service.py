@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import queue
 import time
+import zlib
 from collections.abc import Callable
 from typing import Final
 
 from daemon.cache import Keeper, PhraseCache
 from daemon.config import Config, packs_folder, phrases_folder
-from daemon.events import Event
-from daemon.inbox import Inbox
-from daemon.player import Job, Player
+from daemon.errors import StartError
+from daemon.events import Event, Settings, VoiceInfo
+from daemon.inbox import Inbox, Origin, RenderEnded
+from daemon.job import Job
+from daemon.journal import Journal
+from daemon.player import Player
 from daemon.queue import Waiting
-from daemon.speaker import Speaker
+from daemon.speaker import Bounds, Hands, Speaker
 from daemon.synthesis import Kept, Order, SynthesisThread
 from daemon.worker import Worker
 from device.alsa import AlsaSink
@@ -22,7 +26,7 @@ from device.memory import HostBufferPool
 from device.null import NullSink
 from device.sink import Sink
 from device.wav import WavSink
-from engines.pack import PackStore
+from engines.pack import Pack, PackStore
 from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
@@ -33,6 +37,9 @@ BUFFER_FRAMES: Final = 4 * RATE
 
 _STOP_S: Final = 15.0
 """For all threads to end: the engine finishes its window, some 0.2 s here, on a slow board perhaps two."""
+
+_BURST_S: Final = 4.0
+"""Seconds' worth of commands that a sender may give at once: a whole queue at the default rate, twice."""
 
 _WARM_UP_TEXT: Final = "1 2 3 4 5 6"
 """Some 2.5 s in any language: the window sizes that follow one another in the first seconds of speech."""
@@ -52,7 +59,17 @@ def make_sink(config: Config) -> Sink:
 class Service:
     """Starts down, stops in reverse. `start` and `stop` are for the main thread, which also reads `inbox`."""
 
-    def __init__(self, config: Config, sink: Sink, publish: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        sink: Sink,
+        journal: Journal,
+        *,
+        publish: Callable[[Event, Origin], None],
+        report: Callable[[Settings], None],
+    ) -> None:
+        """`publish` sends an event, `report` the settings; both must return at once. The journal stays the caller's."""
+        self._report = report
         self.inbox: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
         self._pool = HostBufferPool(
             buffers=config.memory.pool_buffers,
@@ -60,14 +77,21 @@ class Service:
             limit_bytes=config.memory.pinned_limit_mb * 2**20,
         )
         self._phonemizer = Phonemizer(config.limits.phonemes_timeout_s)
-        self._shelf = VoiceShelf(PackStore(packs_folder(config)), preferences(config))
+        self._store = PackStore(packs_folder(config))
+        self._shelf = VoiceShelf(self._store, preferences(config))
         self._synthesizer = Synthesizer(self._phonemizer, self._pool)
-        self._player = Player(sink, self.inbox.put)
+        self._player = Player(sink, self.inbox.put, lead_s=config.audio.lead_ms / 1000)
         self._kept = self._make_cache(config) if config.cache.enabled else None
         self._engine = SynthesisThread(self._synthesizer, self._shelf, self._player, self._kept, self.inbox.put)
-        self.speaker = Speaker(
-            queue_capacity=config.limits.max_queue, output=sink.description, publish=publish, begin=self._begin
+        hands = Hands(
+            publish=publish,
+            begin=self._begin,
+            cut=self._cut,
+            render=self._render,
+            apply=self._apply,
+            voices=self._voices,
         )
+        self.speaker = Speaker(_bounds(config), journal, sink.description, hands)
 
     def start(self) -> VitsVoice:
         """Load and warm the default voice, then start the threads; gives the voice.
@@ -84,6 +108,7 @@ class Service:
         if self._kept is not None:
             self._kept.keeper.start()
         self._engine.start()
+        self._apply(self.speaker.settings)
         return voice
 
     def _make_cache(self, config: Config) -> Kept:
@@ -110,18 +135,57 @@ class Service:
         if not self._engine.is_alive():
             self._shelf.close()
 
-    def _begin(self, waiting: Waiting) -> None:
+    def _begin(self, waiting: Waiting) -> Job:
         command = waiting.command
+        job = Job(command.id, start=waiting.resume_at, marks=command.marks)
         self._engine.say(
             Order(
-                job=Job(command.id),
+                job=job,
                 text=command.text,
                 voice=command.voice,
                 speaker=command.speaker,
                 gain=command.volume,
                 cache=command.cache,
+                language=command.language,
+                rate=command.rate,
+                seed=zlib.crc32(command.id.encode()),
             )
         )
+        return job
+
+    def _cut(self, job: Job, at_once: bool) -> None:  # noqa: FBT001  the type of a callback
+        if at_once:
+            job.stopped.set()
+            self._engine.abandon(job)
+        else:
+            job.yielding.set()
+
+    def _render(self, waiting: Waiting) -> tuple[Job, str]:
+        self.inbox.put(RenderEnded(waiting.id, time.monotonic(), 0.0, 0.0, StartError("no renderer")))
+        return Job(waiting.id), ""
+
+    def _apply(self, settings: Settings) -> None:
+        self._player.set_gain(0.0 if settings.muted else settings.volume)
+        self._report(settings)
+
+    def _voices(self) -> list[VoiceInfo]:
+        packs = [pack for pack in self._store.list() if isinstance(pack, Pack)]
+        return [
+            VoiceInfo(name=pack.info.name, language=pack.info.language, speakers=tuple(pack.info.speaker_names))
+            for pack in packs
+        ]
+
+
+def _bounds(config: Config) -> Bounds:
+    limits = config.limits
+    return Bounds(
+        queue=limits.max_queue,
+        queue_bytes=limits.max_queue_bytes,
+        rate_per_s=limits.max_commands_per_s,
+        burst=max(1, round(_BURST_S * limits.max_commands_per_s)),
+        renders=config.render.max_renders,
+        speak_after_restart_s=config.journal.speak_after_restart_s,
+    )
 
 
 def preferences(config: Config) -> Preferences:

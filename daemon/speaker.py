@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Final
 
 from daemon.commands import LARGEST_RATE, SMALLEST_RATE, Speak
 from daemon.controls import Controls
@@ -19,7 +18,6 @@ from daemon.errors import PayloadError
 from daemon.events import Accepted, Event, Settings, VoiceInfo
 from daemon.inbox import (
     AudioState,
-    Connected,
     ControlReceived,
     Disconnected,
     Inbox,
@@ -31,6 +29,7 @@ from daemon.inbox import (
     RenderEnded,
     RenderStarted,
     SpeakReceived,
+    Steady,
     Stop,
     Subscribed,
     SynthesisEnded,
@@ -106,9 +105,7 @@ class Speaker:
             cut=hands.cut,
         )
         self._renders = Renders(self._ledger, bounds.renders, hands.render)
-        self._controls = Controls(
-            self._playback, self._renders, journal, apply=hands.apply, voices=hands.voices
-        )
+        self._controls = Controls(self._playback, self._renders, journal, apply=hands.apply, voices=hands.voices)
         self._rates = RateLimiter(bounds.rate_per_s, bounds.burst)
         self._arrivals = count(1)
         self._stopped = False
@@ -130,9 +127,7 @@ class Speaker:
         now = at.monotonic
         for entry, age_s in self._ledger.after_crash(at, self._bounds.speak_after_restart_s):
             command = entry.command
-            waiting = Waiting(
-                command, now - age_s, next(self._arrivals), entry.origin, _deadline(command, now - age_s)
-            )
+            waiting = Waiting(command, now - age_s, next(self._arrivals), entry.origin, _deadline(command, now - age_s))
             self._playback.queue.put(waiting)
         self._playback.next(now)
 
@@ -180,7 +175,7 @@ class Speaker:
                 self.condition = replace(condition, commands_problem=problem)
             case Disconnected(problem):
                 self.condition = replace(condition, connection_problem=problem or condition.connection_problem)
-            case Connected(steady=True):
+            case Steady():
                 self.condition = replace(condition, connection_problem="")
             case RealtimeAnswer(what, answer):
                 self.condition = replace(condition, realtime={**condition.realtime, what: answer})

@@ -27,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 FORMAT: Final = 1
 """Counts up with every change that an older speakd could not read."""
 
-REVISION: Final = 4
+REVISION: Final = 5
 """Counts up with every change by which the same files give another pack: they are then imported again when asked."""
 
 INFO_FILE: Final = "pack.json"

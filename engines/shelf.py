@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engines import calibration
-from engines.errors import EngineError
+from engines.errors import EngineError, VoiceError
 from engines.pack import Pack, PackStore
 from engines.vits import Delivery, VitsVoice
 
@@ -53,8 +53,13 @@ class VoiceShelf:
         self._loaded: OrderedDict[str, VitsVoice] = OrderedDict()
         self.seed: Final = preferences.seed
 
-    def get(self, name: str = "") -> VitsVoice:
-        """Give the voice `name`, or the preferred one. VoiceError or EngineError concern this voice alone."""
+    def get(self, name: str = "", language: str | None = None) -> VitsVoice:
+        """Give the voice `name`, else one of `language`, else the preferred one.
+
+        VoiceError or EngineError concern this voice alone.
+        """
+        if not name and language is not None:
+            name = self._of_language(language)
         name = self._store.default_name(name or self._preferences.voice)
         voice = self._loaded.get(name)
         if voice is None:
@@ -68,8 +73,10 @@ class VoiceShelf:
         self._loaded.move_to_end(name)
         return voice
 
-    def delivery(self, voice: VitsVoice, *, speaker: int | str | None = None, gain: float = 1.0) -> Delivery:
-        """Say how `voice` is to speak. SpeakerError where it has no such speaker."""
+    def delivery(
+        self, voice: VitsVoice, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
+    ) -> Delivery:
+        """Say how `voice` is to speak, `rate` times as fast as usual. SpeakerError where it has no such speaker."""
         wanted, info = self._preferences, voice.info
 
         def first(*values: float | None) -> float:
@@ -80,10 +87,24 @@ class VoiceShelf:
         return Delivery(
             speaker=info.speaker_id(speaker),
             noise_scale=first(wanted.noise_scale, info.noise_scale),
-            length_scale=first(wanted.length_scale, info.length_scale),
+            length_scale=first(wanted.length_scale, info.length_scale) / rate,
             noise_w=first(wanted.noise_w, info.noise_w),
             gain=gain,
         )
+
+    def _of_language(self, language: str) -> str:
+        """Give the preferred voice where it speaks `language`, else the first by name. VoiceError where none does.
+
+        "de" takes "de", "en" takes "en-us" and "en-gb", "en-us" takes "en-us" only.
+        """
+        packs = {pack.info.name: pack for pack in self._store.list() if isinstance(pack, Pack)}
+        preferred = self._store.default_name(self._preferences.voice)
+        for name in sorted(packs, key=lambda name: (name != preferred, name)):
+            spoken = packs[name].info.language.lower()
+            if spoken == language.lower() or spoken.startswith(language.lower() + "-"):
+                return name
+        known = ", ".join(sorted({pack.info.language for pack in packs.values()})) or "none"
+        raise VoiceError(language, f"is spoken by no voice in {self._store.folder} (languages: {known})")
 
     def close(self) -> None:
         """Free all voices. Idempotent."""

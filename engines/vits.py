@@ -16,7 +16,8 @@ from engines.pack import Pack, PackInfo
 from engines.resampling import block_size
 from engines.runtime.engine import Engine
 from engines.runtime.ort import OrtEngine
-from engines.windows import UNKNOWN_SPEED, Speed, Window, plan
+from engines.windows import UNKNOWN_SPEED, Speed, Window, output_frames, plan
+from engines.words import WordFinder
 
 Latents = NDArray[np.float32]
 """Shape [1, channels, T], one frame per `hop` samples."""
@@ -46,6 +47,15 @@ class Noise:
     duration: NDArray[np.float32] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """What the acoustic part makes of one sentence."""
+
+    latents: Latents
+    durations: NDArray[np.float32]
+    """Shape [phoneme ids]: the latent frames of each."""
+
+
 class VitsVoice:
     """A loaded pack. One thread at a time uses it; EngineError where an engine fails."""
 
@@ -55,6 +65,7 @@ class VitsVoice:
         """What a window costs here: the schedule follows from it. Whoever has measured it says so."""
         self._acoustic = acoustic
         self._vocoder = vocoder
+        self._words = WordFinder(info.phoneme_ids)
         self._block_out = block_size(info.sample_rate)[1]
         self._window: NDArray[np.float32] = np.empty(0, np.float32)
         self._gain = np.ones(1, np.float32)
@@ -99,11 +110,20 @@ class VitsVoice:
         return feeds
 
     def latents(self, ids: Sequence[int], delivery: Delivery, noise: Noise) -> Latents:
+        """Give the latents alone of `prior`."""
+        return self.prior(ids, delivery, noise).latents
+
+    def prior(self, ids: Sequence[int], delivery: Delivery, noise: Noise) -> Prior:
         """Run the acoustic part on one sentence. SynthesisError where it gives no finite number."""
-        latents = self._acoustic.run(self.feeds(ids, delivery, noise))
-        if not _all_finite(latents):
+        outputs = self._acoustic.run(self.feeds(ids, delivery, noise))
+        if not _all_finite(outputs["latents"]):
             raise SynthesisError(self.info.name, "its acoustic part gave values that are no numbers")
-        return latents
+        return Prior(outputs["latents"], outputs["durations"].reshape(-1))
+
+    def words(self, ids: Sequence[int], prior: Prior) -> list[int]:
+        """Give the first output frame of each word of a sentence."""
+        starts = self._words.starts(ids, prior.durations)
+        return [output_frames(start, self.info.hop, self.info.sample_rate) for start in starts]
 
     def windows(self, latents: Latents, capacity: int) -> Iterator[Window]:
         """Divide a sentence into windows that emit at most `capacity` frames each."""
@@ -142,6 +162,11 @@ class VitsVoice:
         self._vocoder.run_into(feeds, output)
         if not _all_finite(output):
             raise SynthesisError(self.info.name, "its vocoder part gave values that are no numbers")
+
+    def abandon(self) -> None:
+        """Have what is being computed end soon with EngineError. From any thread."""
+        self._acoustic.abandon()
+        self._vocoder.abandon()
 
     def close(self) -> None:
         """Free both engines. Idempotent."""

@@ -26,6 +26,7 @@ from engines.runtime.graph import (
     cut,
     drop_neutral,
     drop_ones,
+    rename_output,
     rewire,
     value,
 )
@@ -51,7 +52,8 @@ class Split:
 
     acoustic: ids int64 [1, P], scales float32 [3] (noise, length, duration noise), noise_prior float32 [1, C, N],
     noise_duration float32 [1, 2, P] where `duration_noise`, sid int64 [1] where `multi_speaker`
-    -> latents float32 [1, C, T]. Prior noise shorter than T is repeated.
+    -> latents float32 [1, C, T], durations float32 [..., P]: whole latent frames of each id, whose sum is T. Prior
+    noise shorter than T is repeated.
 
     vocoder: latents float32 [1, C, W], crop int64 [2], starts int64 [blocks], gain float32 [1], sid where
     `multi_speaker` -> pcm float32 [blocks * block]. The flow runs on all W frames, HiFi-GAN on frames crop[0] to
@@ -113,7 +115,14 @@ def split(model: onnx.ModelProto, rate: int) -> Split:
     hop = graph_upsampling(vocoder.graph)
     append_resampler(vocoder.graph, output, rate, starts="starts", gain="gain", output="pcm")
 
-    acoustic = cut(model, "acoustic", text_inputs, [value(latents, TensorProto.FLOAT, [1, channels, "frames"])])
+    durations = _durations(GraphIndex(graph), latents)
+    outputs = [
+        value(latents, TensorProto.FLOAT, [1, channels, "frames"]),
+        value(durations, TensorProto.FLOAT, [1, 1, "phonemes"]),
+    ]
+    acoustic = cut(model, "acoustic", text_inputs, outputs)
+    rename_output(acoustic.graph, latents, "latents")
+    rename_output(acoustic.graph, durations, "durations")
     for part in (acoustic, vocoder, reference):
         onnx.checker.check_model(part)
     return Split(acoustic, vocoder, reference, channels, hop, duration is not None, multi_speaker)
@@ -182,6 +191,15 @@ def _after_noise(index: GraphIndex, noise: str) -> str:
         name = takers[0].output[0]
         if takers[0].op_type == "Add":
             return str(name)
+
+
+def _durations(index: GraphIndex, latents: str) -> str:
+    """Find how many latent frames each phoneme id takes: the one thing that is rounded up on the way to the latents."""
+    before = index.upstream([latents], stop=[])
+    rounded = [n for n in index.graph.node if n.op_type == "Ceil" and n.output[0] in before]
+    if len(rounded) != 1:
+        raise GraphError(f"it is not a VITS graph: {len(rounded)} tensors are rounded up where the durations should be")
+    return str(rounded[0].output[0])
 
 
 def _channels(model: onnx.ModelProto, latents: str) -> int:

@@ -51,15 +51,17 @@ class OrtEngine:
             self._session: Any = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # the binding raises bare subclasses of Exception, one per status code
             raise EngineError(self._name, f"cannot be loaded: {error}") from error
-        self._output: str = self._session.get_outputs()[0].name
+        self._outputs: list[str] = [item.name for item in self._session.get_outputs()]
+        self._running: Any = None
 
-    def run(self, feeds: Feeds) -> NDArray[np.float32]:
+    def run(self, feeds: Feeds) -> dict[str, NDArray[np.float32]]:
         """See `Engine.run`."""
+        session = self._session_or_raise()
         try:
-            result: NDArray[np.float32] = self._session_or_raise().run([self._output], dict(feeds))[0]
+            values = session.run(self._outputs, dict(feeds), self._options())
         except self._failures() as error:
             raise EngineError(self._name, f"failed: {error}") from error
-        return result
+        return dict(zip(self._outputs, values, strict=True))
 
     def run_into(self, feeds: Feeds, output: Samples) -> None:
         """See `Engine.run_into`. Inputs and output are bound by address: nothing is copied."""
@@ -68,14 +70,25 @@ class OrtEngine:
             binding = session.io_binding()
             for name, array in feeds.items():
                 binding.bind_cpu_input(name, array)
-            binding.bind_output(self._output, "cpu", 0, np.float32, output.shape, output.ctypes.data)
-            session.run_with_iobinding(binding)
+            binding.bind_output(self._outputs[0], "cpu", 0, np.float32, output.shape, output.ctypes.data)
+            session.run_with_iobinding(binding, self._options())
         except self._failures() as error:
             raise EngineError(self._name, f"failed: {error}") from error
+
+    def abandon(self) -> None:
+        """See `Engine.abandon`. ONNX Runtime looks at this between two nodes, so within a few milliseconds."""
+        running = self._running
+        if running is not None:
+            running.terminate = True
 
     def close(self) -> None:
         """See `Engine.close`."""
         self._session = None
+
+    def _options(self) -> Any:  # noqa: ANN401
+        """Give options for one run, which `abandon` can reach; one that comes between two runs reaches nobody."""
+        self._running = self._ort.RunOptions()
+        return self._running
 
     def _session_or_raise(self) -> Any:  # noqa: ANN401  onnxruntime has no types
         if self._session is None:

@@ -16,12 +16,13 @@ from engines.runtime.ort import OrtEngine
 
 
 def _double() -> bytes:
-    """A graph of two inputs: y = 2 x + offset."""
+    """A graph of two inputs and two outputs: y = 2 x + offset, xx = 2 x."""
     x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n"])
     offset = helper.make_tensor_value_info("offset", onnx.TensorProto.FLOAT, [1])
     y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n"])
+    xx = helper.make_tensor_value_info("xx", onnx.TensorProto.FLOAT, ["n"])
     nodes = [helper.make_node("Add", ["x", "x"], ["xx"]), helper.make_node("Add", ["xx", "offset"], ["y"])]
-    graph = helper.make_graph(nodes, "double", [x, offset], [y])
+    graph = helper.make_graph(nodes, "double", [x, offset], [y, xx])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15)], ir_version=8).SerializeToString()
 
 
@@ -42,10 +43,21 @@ class TestEngine:
         assert engine.precision
 
     def test_it_computes(self, engine: Engine) -> None:
-        np.testing.assert_array_equal(engine.run(feeds(5)), 2 * np.arange(5) + 0.5)
+        np.testing.assert_array_equal(engine.run(feeds(5))["y"], 2 * np.arange(5) + 0.5)
+
+    def test_every_output_has_its_name(self, engine: Engine) -> None:
+        outputs = engine.run(feeds(5))
+        assert list(outputs) == ["y", "xx"]
+        np.testing.assert_array_equal(outputs["xx"], 2 * np.arange(5))
+
+    def test_a_run_is_none_the_worse_for_another_one_abandoned(self, engine: Engine) -> None:
+        engine.abandon()
+        assert engine.run(feeds(5))["y"].size == 5
+        engine.abandon()
+        assert engine.run(feeds(5))["y"].size == 5
 
     def test_a_result_stays_the_callers(self, engine: Engine) -> None:
-        first = engine.run(feeds(5))
+        first = engine.run(feeds(5))["y"]
         engine.run(feeds(5, offset=9))
         np.testing.assert_array_equal(first, 2 * np.arange(5) + 0.5)
 
@@ -58,7 +70,7 @@ class TestEngine:
         for count in (1, 1000, 3, 200):
             output = np.zeros(count, np.float32)
             engine.run_into(feeds(count), output)
-            np.testing.assert_array_equal(output, engine.run(feeds(count)))
+            np.testing.assert_array_equal(output, engine.run(feeds(count))["y"])
 
     @pytest.mark.parametrize(
         "wrong",
@@ -76,7 +88,7 @@ class TestEngine:
             engine.run(wrong)
         with pytest.raises(EngineError):
             engine.run_into(wrong, np.zeros(3, np.float32))
-        np.testing.assert_array_equal(engine.run(feeds(3)), 2 * np.arange(3) + 0.5)
+        np.testing.assert_array_equal(engine.run(feeds(3))["y"], 2 * np.arange(3) + 0.5)
 
     def test_an_output_of_another_size_is_an_engine_error(self, engine: Engine) -> None:
         with pytest.raises(EngineError):

@@ -18,7 +18,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 DEVICE: Final = "bench"
 TIMEOUT_S: Final = 20.0
-FINAL: Final = frozenset({"finished", "failed", "rejected"})
+FINAL: Final = frozenset({"finished", "cancelled", "expired", "superseded", "failed", "rejected", "known"})
 
 Payload = dict[str, Any]
 
