@@ -26,8 +26,8 @@ from device.memory import AudioChunk
 from device.realtime import raise_priority
 from device.sink import Sink
 
-_PIECE: Final = PERIOD // 2
-"""Frames handed over at a time, 10 ms: so often is it looked for a stop."""
+_PIECE: Final = PERIOD
+"""Frames handed over at a time: so often is it looked for a stop. Smaller ones would be no whole Opus frames."""
 
 _FADE: Final = RATE // 200
 """Frames of a fade-out, 5 ms: the shortest in which speech ends without a click."""

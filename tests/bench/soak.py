@@ -24,7 +24,8 @@ TESTS = Path(__file__).parents[1]
 sys.path[:1] = [str(TESTS.parent), str(TESTS)]  # not this folder, where a file would be taken for our package daemon
 
 from daemon.inbox import Inbox, PlaybackEnded
-from daemon.player import Job, Player
+from daemon.job import Job
+from daemon.player import Player
 from daemon.service import BUFFER_FRAMES
 from daemon.synthesis import Order, SynthesisThread
 from device.memory import HostBufferPool

@@ -14,7 +14,8 @@ from simulators import tiny_voice
 
 from daemon.cache import Keeper, PhraseCache
 from daemon.inbox import Inbox, PlaybackEnded, RealtimeAnswer, SynthesisEnded
-from daemon.player import Job, Player
+from daemon.job import Job
+from daemon.player import Player
 from daemon.synthesis import Kept, Order, SynthesisThread
 from device.format import PERIOD, Samples
 from device.memory import HostBufferPool
