@@ -54,13 +54,23 @@ class Controller:
         """Wait until the broker has taken the subscription for the `times`-th time."""
         self._wait(lambda: self._subscriptions >= times, TIMEOUT_S, "the broker takes no subscription")
 
-    def publish(self, payload: bytes | str | Payload, *, retain: bool = False) -> None:
-        """Publish on the speak topic, and wait until the broker has it."""
-        self.publish_all([json.dumps(payload) if isinstance(payload, dict) else payload], retain=retain)
+    def publish(
+        self, payload: bytes | str | Payload, *, retain: bool = False, command: str = "speak", scope: str = DEVICE
+    ) -> None:
+        """Publish a command, and wait until the broker has it."""
+        whole = json.dumps(payload) if isinstance(payload, dict) else payload
+        self.publish_all([whole], retain=retain, command=command, scope=scope)
 
-    def publish_all(self, payloads: Sequence[bytes | str], *, retain: bool = False) -> None:
-        """Publish on the speak topic, one close upon the other, and wait until the broker has them all."""
-        topic = f"speakd/{DEVICE}/speak"
+    def publish_all(
+        self,
+        payloads: Sequence[bytes | str],
+        *,
+        retain: bool = False,
+        command: str = "speak",
+        scope: str = DEVICE,
+    ) -> None:
+        """Publish commands, one close upon the other, and wait until the broker has them all."""
+        topic = f"speakd/{scope}/{command}"
         for info in [self._client.publish(topic, payload, qos=1, retain=retain) for payload in payloads]:
             info.wait_for_publish(TIMEOUT_S)
 
@@ -71,7 +81,7 @@ class Controller:
 
     def events_of(self, command_id: str | None) -> list[Payload]:
         """Give what was said so far about one command."""
-        return [event for event in self.events if event["id"] == command_id]
+        return [event for event in self.events if event.get("id") == command_id]
 
     def finals(self) -> list[Payload]:
         """Give all final events so far."""
