@@ -17,6 +17,7 @@ from daemon.config import CacheConfig, Config, journal_file
 from daemon.errors import DaemonError
 from daemon.events import Event, Failed, Finished, Rejected, Settings, Status
 from daemon.inbox import (
+    AudioPage,
     Connected,
     ControlReceived,
     Disconnected,
@@ -26,6 +27,7 @@ from daemon.inbox import (
     ProtocolRefused,
     Published,
     RealtimeAnswer,
+    RenderEnded,
     SpeakReceived,
     Stop,
     Subscribed,
@@ -36,6 +38,7 @@ from daemon.inbox import (
 from daemon.journal import Clock, Journal
 from daemon.link import Link
 from daemon.service import Service, make_sink
+from daemon.topics import Topics
 from device import realtime
 from device.sink import Sink
 from engines.vits import VitsVoice
@@ -66,7 +69,8 @@ def run(config: Config) -> int:
 
     precedence = realtime.take_precedence()  # before there are threads, which inherit it
     with contextlib.closing(Journal(journal_file(config), keep=config.journal.keep)) as journal:
-        service = Service(config, sink, journal, publish=publish, report=report)
+        topics = Topics(config.mqtt.topic_prefix, config.device.name)
+        service = Service(config, sink, journal, publish=publish, report=report, topic_of=topics.audio)
         _stop_on_signals(service)
         # paho's own thread has no one to tell of an exception but this.
         threading.excepthook = lambda died: service.inbox.put(
@@ -136,6 +140,11 @@ class _Server:
                 case Published(number):
                     if (command_id := self._link.told(number)) is not None:
                         self._speaker.handle(Told(command_id), Clock.now())
+                case AudioPage(command_id, topic, page):
+                    if not self._link.publish_audio(topic, page):
+                        self._service.outputs.lose(command_id)
+                case RenderEnded() as ended:
+                    self._take(self._service.outputs.end(ended))
                 case message:
                     self._take(message)
 

@@ -38,6 +38,21 @@ class StoppedError(DaemonError):
         super().__init__("the daemon was stopped")
 
 
+class RenderQueueFullError(DaemonError):
+    """More was to be rendered than may wait."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        super().__init__(f"{capacity} utterances wait to be rendered already: try again later")
+
+
+class StreamLostError(DaemonError):
+    """A stream has a gap: its pieces found no room on the way to the broker."""
+
+    def __init__(self) -> None:
+        super().__init__("a piece of the stream could not be sent: the broker was away for too long")
+
+
 class BrokerConfigError(DaemonError):
     """What the configuration says about the broker cannot be used."""
 

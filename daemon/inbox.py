@@ -145,15 +145,25 @@ class RenderStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class AudioPage:
+    """A piece of a stream is ready to be sent."""
+
+    id: str
+    topic: str
+    page: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class RenderEnded:
-    """A render thread is done with a command."""
+    """A render thread is done with an order; there is just one for each."""
 
     id: str
     at: float
-    audio_s: float
-    compute_s: float
+    audio_s: float = 0.0
+    """What was handed on."""
+    compute_s: float = 0.0
     error: Exception | None = None
-    """What ended it before its end."""
+    """What ended it before its end; None where it was stopped by its job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +239,7 @@ Inbox: TypeAlias = (
     | SynthesisEnded
     | PlaybackEnded
     | RenderStarted
+    | AudioPage
     | RenderEnded
     | AudioState
     | RealtimeAnswer

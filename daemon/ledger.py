@@ -7,7 +7,14 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from daemon.errors import DaemonError, InterruptedByCrashError, JournalError, PayloadError, StoppedError
+from daemon.errors import (
+    DaemonError,
+    InterruptedByCrashError,
+    JournalError,
+    PayloadError,
+    StoppedError,
+    StreamLostError,
+)
 from daemon.events import Event, Expired, Failed, FinalEvent, Known, Rejected
 from daemon.inbox import Origin
 from daemon.journal import Clock, Entry, Journal
@@ -30,6 +37,7 @@ _CODES: Final[tuple[tuple[type[Exception], str], ...]] = (
     (StoppedError, "stopped"),
     (InterruptedByCrashError, "interrupted"),
     (SinkError, "audio"),
+    (StreamLostError, "audio"),
     (SpeakerError, "speaker"),
     (VoiceError, "voice"),
     (PhonemizerDiedError, "phonemizer"),

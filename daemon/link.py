@@ -113,9 +113,10 @@ class Link:
         """Give the id of the command whose final event the broker has now."""
         return self._untold.pop(number, None)
 
-    def publish_audio(self, topic: str, page: bytes) -> None:
-        """Send a piece of a stream."""
-        self._connection.publish(topic, page, share=_PROGRESS, headers=Headers(content_type="audio/ogg; codecs=opus"))
+    def publish_audio(self, topic: str, page: bytes) -> bool:
+        """Send a piece of a stream; False where there was no room for it."""
+        headers = Headers(content_type="audio/ogg; codecs=opus")
+        return self._connection.publish(topic, page, share=_PROGRESS, headers=headers) is not None
 
     def publish_settings(self, settings: Settings) -> None:
         """Send the retained settings."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import time
 import zlib
@@ -9,14 +10,16 @@ from collections.abc import Callable
 from typing import Final
 
 from daemon.cache import Keeper, PhraseCache
-from daemon.config import Config, packs_folder, phrases_folder
-from daemon.errors import StartError
+from daemon.config import Config, packs_folder, phrases_folder, renders_folder
+from daemon.errors import DaemonError
 from daemon.events import Event, Settings, VoiceInfo
 from daemon.inbox import Inbox, Origin, RenderEnded
 from daemon.job import Job
 from daemon.journal import Journal
+from daemon.outputs import Outputs
 from daemon.player import Player
 from daemon.queue import Waiting
+from daemon.rendering import Renderers, RenderOrder
 from daemon.speaker import Bounds, Hands, Speaker
 from daemon.synthesis import Kept, Order, SynthesisThread
 from daemon.worker import Worker
@@ -26,7 +29,10 @@ from device.memory import HostBufferPool
 from device.null import NullSink
 from device.sink import Sink
 from device.wav import WavSink
+from engines.errors import VoiceError
 from engines.pack import Pack, PackStore
+from engines.precedence import Precedence
+from engines.shared_voices import ConcurrentVoice, SharedVoices
 from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
@@ -40,6 +46,9 @@ _STOP_S: Final = 15.0
 
 _BURST_S: Final = 4.0
 """Seconds' worth of commands that a sender may give at once: a whole queue at the default rate, twice."""
+
+_MOST_RENDERERS: Final = 4
+"""Threads, one per core up to here. The first takes 120 MB, engines included, each further one 50 MB."""
 
 _WARM_UP_TEXT: Final = "1 2 3 4 5 6"
 """Some 2.5 s in any language: the window sizes that follow one another in the first seconds of speech."""
@@ -67,8 +76,12 @@ class Service:
         *,
         publish: Callable[[Event, Origin], None],
         report: Callable[[Settings], None],
+        topic_of: Callable[[str], str] = str,
     ) -> None:
-        """`publish` sends an event, `report` the settings; both must return at once. The journal stays the caller's."""
+        """`publish` sends an event, `report` the settings; both must return at once. The journal stays the caller's.
+
+        `topic_of` names the topic of a command's stream, whose pages come through the inbox.
+        """
         self._report = report
         self.inbox: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
         self._pool = HostBufferPool(
@@ -77,12 +90,27 @@ class Service:
             limit_bytes=config.memory.pinned_limit_mb * 2**20,
         )
         self._phonemizer = Phonemizer(config.limits.phonemes_timeout_s)
+        self._precedence = Precedence()
         self._store = PackStore(packs_folder(config))
         self._shelf = VoiceShelf(self._store, preferences(config))
-        self._synthesizer = Synthesizer(self._phonemizer, self._pool)
+        self._synthesizer = Synthesizer(self._phonemizer, self._pool, self._precedence)
+        self.renderers = Renderers(
+            SharedVoices(self._store, lambda pack: ConcurrentVoice(pack, self._precedence)),
+            Phonemizer(config.limits.phonemes_timeout_s),
+            preferences(config),
+            self.inbox.put,
+            threads=min(_MOST_RENDERERS, len(os.sched_getaffinity(0))),
+            capacity=config.render.max_renders,
+        )
         self._player = Player(sink, self.inbox.put, lead_s=config.audio.lead_ms / 1000)
         self._kept = self._make_cache(config) if config.cache.enabled else None
-        self._engine = SynthesisThread(self._synthesizer, self._shelf, self._player, self._kept, self.inbox.put)
+        self._engine = SynthesisThread(
+            self._synthesizer, self._shelf, self._player, self._kept, self.inbox.put, self._precedence
+        )
+        self._preferred = config.voice.default
+        self.outputs = Outputs(
+            renders_folder(config), config.render.file_format, config.encoder, topic_of=topic_of, post=self.inbox.put
+        )
         hands = Hands(
             publish=publish,
             begin=self._begin,
@@ -108,6 +136,8 @@ class Service:
         if self._kept is not None:
             self._kept.keeper.start()
         self._engine.start()
+        self.outputs.clear_leftovers()
+        self.renderers.start()
         self._apply(self.speaker.settings)
         return voice
 
@@ -122,9 +152,11 @@ class Service:
         """Fall silent, end the threads, free everything. Raises nothing; a thread that hangs is left behind."""
         self._engine.stop()
         self._player.stop()
+        self.renderers.stop()
+        self._precedence.close()
         self._pool.close()
         self._phonemizer.close()
-        threads: list[Worker] = [self._engine, self._player]
+        threads: list[Worker] = [self._engine, self._player, *self.renderers.threads]
         if self._kept is not None:
             self._kept.keeper.stop()
             threads.append(self._kept.keeper)
@@ -134,6 +166,8 @@ class Service:
                 thread.join(max(0.0, deadline - time.monotonic()))
         if not self._engine.is_alive():
             self._shelf.close()
+        self.renderers.free()
+        self.outputs.close()
 
     def _begin(self, waiting: Waiting) -> Job:
         command = waiting.command
@@ -161,8 +195,27 @@ class Service:
             job.yielding.set()
 
     def _render(self, waiting: Waiting) -> tuple[Job, str]:
-        self.inbox.put(RenderEnded(waiting.id, time.monotonic(), 0.0, 0.0, StartError("no renderer")))
-        return Job(waiting.id), ""
+        command = waiting.command
+        job = Job(command.id)
+        take, location = self.outputs.begin(command)
+        try:
+            voice = command.voice
+            if not voice and command.language is not None:
+                voice = self._store.of_language(command.language, self._preferred)
+            self.renderers.submit(
+                RenderOrder(
+                    job=job,
+                    text=command.text,
+                    take=take,
+                    voice=voice,
+                    speaker=command.speaker,
+                    rate=command.rate,
+                    gain=command.volume,
+                )
+            )
+        except (VoiceError, DaemonError) as error:
+            self.inbox.put(RenderEnded(job.id, time.monotonic(), error=error))
+        return job, location
 
     def _apply(self, settings: Settings) -> None:
         self._player.set_gain(0.0 if settings.muted else settings.volume)

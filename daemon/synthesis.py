@@ -18,7 +18,8 @@ from daemon.worker import Worker
 from device.errors import PoolClosedError
 from device.format import RATE, Samples, seconds
 from device.memory import AudioChunk
-from engines.errors import EngineError, SpeechError, excerpt
+from engines.errors import AbandonedError, SpeechError, excerpt
+from engines.precedence import Precedence
 from engines.shelf import VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.vits import VitsVoice
@@ -64,8 +65,11 @@ class SynthesisThread(Worker):
         player: Player,
         kept: Kept | None,
         post: Callable[[Inbox], None],
+        precedence: Precedence | None = None,
     ) -> None:
+        """`precedence` over what is rendered meanwhile."""
         super().__init__("engine", post)
+        self._precedence = precedence or Precedence()
         self._synthesizer = synthesizer
         self._shelf = shelf
         self._player = player
@@ -105,7 +109,8 @@ class SynthesisThread(Worker):
                 return
             self._current = order.job
             try:
-                complete, error = self._say(order)
+                with self._precedence.urgent():
+                    complete, error = self._say(order)
             finally:
                 self._current = self._voice = None
             self._player.end(order.job, error, complete=complete)
@@ -132,7 +137,7 @@ class SynthesisThread(Worker):
                 self._player.play(job, chunk)
         except (SpeechError, PoolClosedError) as error:
             # Whoever stopped it has had the engine abandon it.
-            return False, None if job.stopped.is_set() and isinstance(error, EngineError) else error
+            return False, None if job.stopped.is_set() and isinstance(error, AbandonedError) else error
         if job.stopped.is_set():
             return False, None  # somebody stopped it, or the player gave up and says so: not all samples exist
         self._finish(phrase, tally)

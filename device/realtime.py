@@ -18,10 +18,19 @@ AUDIO_PRIORITY: Final = 10
 NICE: Final = -10
 """Nine tenths of a core that an ordinary process wants too. Speech is short; half a core made it stutter."""
 
+GIVEN_WAY: Final = 10
+"""Steps of niceness below the rest of the process: a tenth of a core that speech wants too.
+
+Still lower, a thread that other processes displace while it holds the interpreter's lock keeps speech waiting: with
+nice 19, once for 1.5 s.
+"""
+
 _MCL_CURRENT: Final = 1
 _MCL_FUTURE: Final = 2
 _MCL_ONFAULT: Final = 4
 """Lock a page when it is first used: otherwise every thread's whole stack and the whole buffer pool would be filled."""
+
+_NICEST: Final = 19
 
 DONE: Final = "done"
 
@@ -45,6 +54,11 @@ def take_precedence() -> str:
     return DONE
 
 
+def give_way() -> None:
+    """Give the calling thread less of the processor than the rest of the process has. Never refused."""
+    os.setpriority(os.PRIO_PROCESS, 0, min(_NICEST, os.getpriority(os.PRIO_PROCESS, 0) + GIVEN_WAY))
+
+
 def raise_priority(*, inherited: bool = False) -> str:
     """Let the calling thread run as soon as it can (SCHED_FIFO); gives 'done' or why not.
 
@@ -56,6 +70,16 @@ def raise_priority(*, inherited: bool = False) -> str:
     except OSError as error:
         return f"refused: {error.strerror} (LimitRTPRIO={AUDIO_PRIORITY} or more would allow it)"
     return DONE
+
+
+def return_memory() -> None:
+    """Give freed memory back to the system, where the C library can and the memory is not locked.
+
+    Of 150 MB that two engines took and freed, glibc keeps 70 otherwise.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def lock_memory() -> str:

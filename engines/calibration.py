@@ -23,7 +23,8 @@ from device.format import Samples
 from engines.pack import Pack, PackStore
 from engines.resampling import HALF_TAPS, block_size
 from engines.text.phonemes import Phonemizer, merge_clusters, phoneme_ids, sentences_of
-from engines.vits import Delivery, Latents, VitsVoice
+from engines.vits import Delivery, VitsVoice
+from engines.vocoder import Latents
 from engines.windows import Margins, Speed, Window, output_frames
 
 _LOG = logging.getLogger(__name__)
@@ -148,23 +149,21 @@ def _least(error: Callable[[int], float], most: int) -> int:
 
 def measure_speed(voice: VitsVoice) -> Speed:
     """Time two sizes of window; takes as long as some 1,500 latent frames."""
-    info = voice.info
-    block_in = block_size(info.sample_rate)[0]
     rng = np.random.default_rng(0)
-    seconds: list[float] = []
-    for frames in _TIMED_FRAMES:
-        latents = rng.standard_normal((1, info.channels, frames), dtype=np.float32)
-        starts = np.arange(frames * info.hop // block_in) * block_in
-        window = Window(0, frames, 0, frames, starts, 0, last=True)
-        render(voice, latents, window)
+    timed: list[tuple[int, float]] = []
+    for window in map(voice.trial, _TIMED_FRAMES):
+        frames = window.stop - window.start
+        latents = rng.standard_normal((1, voice.info.channels, frames), dtype=np.float32)
+        output = np.empty(voice.frames_needed(window), np.float32)
         times = []
-        for _ in range(_TIMED_RUNS):
+        for _ in range(1 + _TIMED_RUNS):
             begun = time.perf_counter()
-            render(voice, latents, window)
+            voice.render(latents, window, Delivery(speaker=voice.info.default_speaker), output)
             times.append(time.perf_counter() - begun)
-        seconds.append(min(times))
-    frame_s = max((seconds[1] - seconds[0]) / (_TIMED_FRAMES[1] - _TIMED_FRAMES[0]), _QUICKEST_S)
-    return Speed(max(0.0, seconds[0] - frame_s * _TIMED_FRAMES[0]), frame_s)
+        timed.append((frames, min(times[1:])))
+    (few, short_s), (many, long_s) = timed
+    frame_s = max((long_s - short_s) / max(1, many - few), _QUICKEST_S)
+    return Speed(max(0.0, short_s - frame_s * few), frame_s)
 
 
 def calibrate(store: PackStore, name: str, *, threads: int) -> tuple[Margins, Speed]:

@@ -24,8 +24,9 @@ from engines.pack import ACOUSTIC_FILE, REVISION, VOCODER_FILE, Pack, PackInfo, 
 from engines.piper import PiperConfig, Source, check_hashes, read_config
 from engines.resampling import HALF_TAPS, block_size, filter_bank
 from engines.runtime.ort import OrtEngine
-from engines.vits import Delivery, Latents, VitsVoice
+from engines.vits import Delivery, VitsVoice
 from engines.vits_graph import Split, lean, split
+from engines.vocoder import FreeVocoder, Latents
 from engines.windows import UNKNOWN_MARGINS
 
 Progress = Callable[[str], None]
@@ -72,7 +73,8 @@ def _finish(store: PackStore, info: PackInfo, parts: Split, acoustic: onnx.Model
     """Compare, measure and write. GraphError where the parts do not compute what the whole does."""
     progress("comparing with the original and measuring")
     graphs = {ACOUSTIC_FILE: acoustic.SerializeToString(), VOCODER_FILE: parts.vocoder.SerializeToString()}
-    with closing(VitsVoice(info, OrtEngine(graphs[ACOUSTIC_FILE]), OrtEngine(graphs[VOCODER_FILE]))) as voice:
+    vocoder = FreeVocoder(info, OrtEngine(graphs[VOCODER_FILE]))
+    with closing(VitsVoice(info, OrtEngine(graphs[ACOUSTIC_FILE]), vocoder)) as voice:
         latents = _compare(voice, parts)
         margins = calibration.measure_margins(voice, latents)
         speed = calibration.measure_speed(voice)

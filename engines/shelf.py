@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from engines import calibration
-from engines.errors import EngineError, VoiceError
-from engines.pack import Pack, PackStore
+from engines.errors import EngineError
+from engines.pack import Pack, PackInfo, PackStore
 from engines.vits import Delivery, VitsVoice
 
 _MOST_LOADED: Final = 3
@@ -30,6 +30,24 @@ class Preferences:
     precision: str = "auto"
     threads: int = 0
     """Per engine; 0: one per core."""
+
+    def delivery(
+        self, info: PackInfo, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
+    ) -> Delivery:
+        """Say how a voice is to speak, `rate` times as fast as usual. SpeakerError where it has no such speaker."""
+
+        def first(*values: float | None) -> float:
+            return next(value for value in values if value is not None)
+
+        if speaker is None:
+            speaker = info.default_speaker if self.speaker is None else self.speaker
+        return Delivery(
+            speaker=info.speaker_id(speaker),
+            noise_scale=first(self.noise_scale, info.noise_scale),
+            length_scale=first(self.length_scale, info.length_scale) / rate,
+            noise_w=first(self.noise_w, info.noise_w),
+            gain=gain,
+        )
 
 
 def load_voice(pack: Pack, *, threads: int) -> VitsVoice:
@@ -59,7 +77,7 @@ class VoiceShelf:
         VoiceError or EngineError concern this voice alone.
         """
         if not name and language is not None:
-            name = self._of_language(language)
+            name = self._store.of_language(language, self._preferences.voice)
         name = self._store.default_name(name or self._preferences.voice)
         voice = self._loaded.get(name)
         if voice is None:
@@ -76,35 +94,8 @@ class VoiceShelf:
     def delivery(
         self, voice: VitsVoice, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
     ) -> Delivery:
-        """Say how `voice` is to speak, `rate` times as fast as usual. SpeakerError where it has no such speaker."""
-        wanted, info = self._preferences, voice.info
-
-        def first(*values: float | None) -> float:
-            return next(value for value in values if value is not None)
-
-        if speaker is None:
-            speaker = info.default_speaker if wanted.speaker is None else wanted.speaker
-        return Delivery(
-            speaker=info.speaker_id(speaker),
-            noise_scale=first(wanted.noise_scale, info.noise_scale),
-            length_scale=first(wanted.length_scale, info.length_scale) / rate,
-            noise_w=first(wanted.noise_w, info.noise_w),
-            gain=gain,
-        )
-
-    def _of_language(self, language: str) -> str:
-        """Give the preferred voice where it speaks `language`, else the first by name. VoiceError where none does.
-
-        "de" takes "de", "en" takes "en-us" and "en-gb", "en-us" takes "en-us" only.
-        """
-        packs = {pack.info.name: pack for pack in self._store.list() if isinstance(pack, Pack)}
-        preferred = self._store.default_name(self._preferences.voice)
-        for name in sorted(packs, key=lambda name: (name != preferred, name)):
-            spoken = packs[name].info.language.lower()
-            if spoken == language.lower() or spoken.startswith(language.lower() + "-"):
-                return name
-        known = ", ".join(sorted({pack.info.language for pack in packs.values()})) or "none"
-        raise VoiceError(language, f"is spoken by no voice in {self._store.folder} (languages: {known})")
+        """See `Preferences.delivery`."""
+        return self._preferences.delivery(voice.info, speaker=speaker, gain=gain, rate=rate)
 
     def close(self) -> None:
         """Free all voices. Idempotent."""

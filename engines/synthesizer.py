@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import chain, cycle, islice
 from typing import Final
@@ -14,6 +15,7 @@ import numpy as np
 from device.errors import PoolExhaustedError
 from device.format import PERIOD, Samples
 from device.memory import AudioChunk, Buffer, BufferPool
+from engines.precedence import Precedence
 from engines.text.phonemes import Phonemizer, merge_clusters, phoneme_ids, sentences_of
 from engines.text.sentences import blocks
 from engines.vits import Delivery, Noise, VitsVoice
@@ -64,9 +66,11 @@ class Tally:
 class Synthesizer:
     """Speaks with one voice at a time; for one thread."""
 
-    def __init__(self, phonemizer: Phonemizer, pool: BufferPool) -> None:
+    def __init__(self, phonemizer: Phonemizer, pool: BufferPool, precedence: Precedence | None = None) -> None:
+        """`precedence`: within its `urgent`, others may compute while this one waits for a buffer."""
         self._phonemizer = phonemizer
         self._pool = pool
+        self._precedence = precedence
         self._missed: set[tuple[str, str]] = set()
         self.capacity: Final = pool.capacity
         """Frames of the largest chunk."""
@@ -153,11 +157,14 @@ class Synthesizer:
 
     def _free_buffer(self, stopped: Callable[[], bool]) -> Buffer | None:
         """Wait for the player to give a buffer back, for that is what the pool is for; None once stopped."""
-        while not stopped():
-            try:
-                return self._pool.acquire(_POOL_POLL_S)
-            except PoolExhaustedError:  # noqa: PERF203  once in a tenth of a second
-                continue
+        if stopped():
+            return None
+        with suppress(PoolExhaustedError):
+            return self._pool.acquire(0)
+        with self._precedence.resting() if self._precedence else nullcontext():
+            while not stopped():
+                with suppress(PoolExhaustedError):
+                    return self._pool.acquire(_POOL_POLL_S)
         return None
 
     def _sentences(self, text: str, voice: VitsVoice, tally: Tally) -> Iterator[tuple[list[int], bool]]:

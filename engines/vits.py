@@ -13,14 +13,11 @@ from numpy.typing import NDArray
 from device.format import Samples
 from engines.errors import SynthesisError
 from engines.pack import Pack, PackInfo
-from engines.resampling import block_size
 from engines.runtime.engine import Engine
 from engines.runtime.ort import OrtEngine
-from engines.windows import UNKNOWN_SPEED, Speed, Window, output_frames, plan
+from engines.vocoder import FreeVocoder, Latents, Vocoder
+from engines.windows import UNKNOWN_SPEED, Speed, Window, output_frames
 from engines.words import WordFinder
-
-Latents = NDArray[np.float32]
-"""Shape [1, channels, T], one frame per `hop` samples."""
 
 _NOISE_FRAMES_PER_ID: Final = 2
 """Prior noise made ahead per phoneme id, at normal speed: what speech takes (default voice). Beyond it noise repeats,
@@ -59,24 +56,19 @@ class Prior:
 class VitsVoice:
     """A loaded pack. One thread at a time uses it; EngineError where an engine fails."""
 
-    def __init__(self, info: PackInfo, acoustic: Engine, vocoder: Engine) -> None:
+    def __init__(self, info: PackInfo, acoustic: Engine, vocoder: Vocoder) -> None:
         self.info: Final = info
         self.speed: Speed = UNKNOWN_SPEED
         """What a window costs here: the schedule follows from it. Whoever has measured it says so."""
         self._acoustic = acoustic
         self._vocoder = vocoder
         self._words = WordFinder(info.phoneme_ids)
-        self._block_out = block_size(info.sample_rate)[1]
-        self._window: NDArray[np.float32] = np.empty(0, np.float32)
-        self._gain = np.ones(1, np.float32)
-        self._crop = np.zeros(2, np.int64)
-        self._speaker = np.zeros(1, np.int64)
 
     @classmethod
     def load(cls, pack: Pack, *, threads: int = 0) -> VitsVoice:
         """Load both graphs of `pack` on the CPU; `threads` 0 means one per core."""
         acoustic = OrtEngine(pack.acoustic, threads=threads)
-        return cls(pack.info, acoustic, OrtEngine(pack.vocoder, threads=threads))
+        return cls(pack.info, acoustic, FreeVocoder(pack.info, OrtEngine(pack.vocoder, threads=threads)))
 
     @property
     def backend(self) -> str:
@@ -127,39 +119,19 @@ class VitsVoice:
 
     def windows(self, latents: Latents, capacity: int) -> Iterator[Window]:
         """Divide a sentence into windows that emit at most `capacity` frames each."""
-        info = self.info
-        return plan(
-            latents.shape[2],
-            hop=info.hop,
-            rate=info.sample_rate,
-            margins=info.margins,
-            speed=self.speed,
-            capacity=capacity,
-        )
+        return self._vocoder.windows(latents.shape[2], speed=self.speed, capacity=capacity)
+
+    def trial(self, latent_frames: int) -> Window:
+        """Give a window of about so many latent frames, to be timed."""
+        return self._vocoder.trial(latent_frames)
 
     def frames_needed(self, window: Window) -> int:
-        """Give the output frames that `render` writes for `window`."""
-        return window.block_starts.size * self._block_out
+        """Give the output frames that `render` writes for `window`; what is beyond `Window.frames` is nobody's."""
+        return self._vocoder.frames_needed(window)
 
     def render(self, latents: Latents, window: Window, delivery: Delivery, output: Samples) -> None:
         """Run the vocoder part on one window, straight into `output`, which is just `frames_needed` long."""
-        size = latents.shape[1] * (window.stop - window.start)
-        if self._window.size < size:
-            self._window = np.empty(size, np.float32)
-        part = self._window[:size].reshape(1, latents.shape[1], window.stop - window.start)
-        np.copyto(part, latents[:, :, window.start : window.stop])
-        self._gain[0] = delivery.gain
-        self._crop[:] = window.crop_start, window.crop_stop
-        feeds: dict[str, NDArray[np.generic]] = {
-            "latents": part,
-            "crop": self._crop,
-            "starts": window.block_starts,
-            "gain": self._gain,
-        }
-        if self.info.multi_speaker:
-            self._speaker[0] = delivery.speaker
-            feeds["sid"] = self._speaker
-        self._vocoder.run_into(feeds, output)
+        self._vocoder.render(latents, window, output, gain=delivery.gain, speaker=delivery.speaker)
         if not _all_finite(output):
             raise SynthesisError(self.info.name, "its vocoder part gave values that are no numbers")
 

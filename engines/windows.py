@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from device.format import PERIOD, RATE
 from engines.resampling import HALF_TAPS, block_size
 
-_SAFETY: Final = 0.35
+SAFETY: Final = 0.35
 """Share of the time that playback gives which a window's computation may take, when nothing else runs.
 
 The rest is for other processes: with one of two cores kept busy a window takes twice as long, as both threads wait
@@ -34,7 +34,7 @@ _SMALLEST_PAYLOAD: Final = 8
 _TAIL: Final = 1.25
 """A rest of up to this much of a window is not left to one of its own, which would cost its margins."""
 
-_WORTH_OF_WORK: Final = 0.1
+WORTH_OF_WORK: Final = 0.1
 """Latent frames of earlier sound that are worth one latent frame more of work.
 
 At 0.1 a sentence of 3.7 s takes three windows, 1.10 times the work of one pass, and is heard 3 ms earlier than in two.
@@ -110,7 +110,7 @@ def payloads(latent_frames: int, most: int, margins: Margins, speed: Speed, fram
         rest = latent_frames - sizes[0]
         while rest > 0:
             size = sizes[-1]
-            affordable = int((_SAFETY * size * frame_s - speed.overhead_s) / speed.frame_s)
+            affordable = int((SAFETY * size * frame_s - speed.overhead_s) / speed.frame_s)
             # The last window has no cut on its right.
             last = max(size, affordable - margins.flow_left - margins.gan_left)
             size = min(most, max(size, affordable - margins.frames))
@@ -121,10 +121,10 @@ def payloads(latent_frames: int, most: int, margins: Margins, speed: Speed, fram
         return sizes
 
     def cost(sizes: list[int]) -> float:
-        return sizes[0] + _WORTH_OF_WORK * (len(sizes) - 1) * margins.frames
+        return sizes[0] + WORTH_OF_WORK * (len(sizes) - 1) * margins.frames
 
     smallest = _SMALLEST_PAYLOAD
-    while _SAFETY * smallest * frame_s < speed.overhead_s + (smallest + margins.frames) * speed.frame_s:
+    while SAFETY * smallest * frame_s < speed.overhead_s + (smallest + margins.frames) * speed.frame_s:
         smallest += _STEP
         if smallest >= most:
             return series(most)

@@ -32,7 +32,9 @@ IMPORT_TIME_ONLY = {
         "engines/runtime/fold.py",
         "engines/runtime/fuse.py",
         "engines/runtime/graph.py",
+        "engines/runtime/static.py",
         "engines/vits_attention.py",
+        "engines/vits_fixed.py",
         "engines/vits_graph.py",
     )
 }

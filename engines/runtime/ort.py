@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.format import Samples
-from engines.errors import EngineError
+from engines.errors import AbandonedError, EngineError
 
 if TYPE_CHECKING:
     from engines.runtime.engine import Feeds
@@ -27,7 +27,10 @@ def _onnxruntime() -> Any:  # noqa: ANN401  it has no types
 
 
 class OrtEngine:
-    """An `Engine` on ONNX Runtime's CPU provider."""
+    """An `Engine` on ONNX Runtime's CPU provider.
+
+    Several threads may run it at once. With `threads=1` a run is computed in the thread that asks for it.
+    """
 
     backend = "onnxruntime-cpu"
     precision = "fp32"
@@ -57,23 +60,25 @@ class OrtEngine:
     def run(self, feeds: Feeds) -> dict[str, NDArray[np.float32]]:
         """See `Engine.run`."""
         session = self._session_or_raise()
+        options = self._options()
         try:
-            values = session.run(self._outputs, dict(feeds), self._options())
+            values = session.run(self._outputs, dict(feeds), options)
         except self._failures() as error:
-            raise EngineError(self._name, f"failed: {error}") from error
+            raise self._error(error, options) from error
         return dict(zip(self._outputs, values, strict=True))
 
     def run_into(self, feeds: Feeds, output: Samples) -> None:
         """See `Engine.run_into`. Inputs and output are bound by address: nothing is copied."""
         session = self._session_or_raise()
+        options = self._options()
         try:
             binding = session.io_binding()
             for name, array in feeds.items():
                 binding.bind_cpu_input(name, array)
             binding.bind_output(self._outputs[0], "cpu", 0, np.float32, output.shape, output.ctypes.data)
-            session.run_with_iobinding(binding, self._options())
+            session.run_with_iobinding(binding, options)
         except self._failures() as error:
-            raise EngineError(self._name, f"failed: {error}") from error
+            raise self._error(error, options) from error
 
     def abandon(self) -> None:
         """See `Engine.abandon`. ONNX Runtime looks at this between two nodes, so within a few milliseconds."""
@@ -84,6 +89,9 @@ class OrtEngine:
     def close(self) -> None:
         """See `Engine.close`."""
         self._session = None
+
+    def _error(self, error: Exception, options: Any) -> EngineError:  # noqa: ANN401
+        return AbandonedError(self._name) if options.terminate else EngineError(self._name, f"failed: {error}")
 
     def _options(self) -> Any:  # noqa: ANN401
         """Give options for one run, which `abandon` can reach; one that comes between two runs reaches nobody."""

@@ -51,7 +51,7 @@ class Clause:
 class Phonemizer:
     """Text to phonemes in a worker process, which is started on first use and again after it died.
 
-    For one calling thread; only `close` may come from any other, and ends a call that waits.
+    Thread-safe: calls wait for one another. `close` ends a call that waits for its answer.
     """
 
     def __init__(self, timeout_s: float) -> None:

@@ -1,35 +1,78 @@
-"""What every Engine does. TensorRT's joins the list when it lands."""
+"""What every Engine does; TensorRT's on a simulated GPU."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import numpy as np
-import onnx
 import pytest
-from onnx import helper
+from numpy.typing import NDArray
+from simulators.graphs import double
+from simulators.tensorrt import World
 
 from engines.errors import EngineError
-from engines.runtime.engine import Engine
+from engines.runtime.engine import Engine, Feeds
 from engines.runtime.ort import OrtEngine
+from engines.runtime.trt import TensorRt
+from engines.runtime.trt_build import build
+from engines.runtime.trt_engine import TrtEngine
+
+WORLD = World()
 
 
-def _double() -> bytes:
-    """A graph of two inputs and two outputs: y = 2 x + offset, xx = 2 x."""
-    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n"])
-    offset = helper.make_tensor_value_info("offset", onnx.TensorProto.FLOAT, [1])
-    y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n"])
-    xx = helper.make_tensor_value_info("xx", onnx.TensorProto.FLOAT, ["n"])
-    nodes = [helper.make_node("Add", ["x", "x"], ["xx"]), helper.make_node("Add", ["xx", "offset"], ["y"])]
-    graph = helper.make_graph(nodes, "double", [x, offset], [y, xx])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15)], ir_version=8).SerializeToString()
+def on_onnxruntime() -> Engine:
+    return OrtEngine(double("n"))
 
 
-@pytest.fixture(params=[OrtEngine], ids=["onnxruntime"])
+class EachSize:
+    """TensorRT's engines take one size each; the contract is about all of them together."""
+
+    def __init__(self) -> None:
+        owner = TensorRt(WORLD.gpu)
+        self._engines = {}
+        for size in (1, 3, 5, 8, 200, 1000):
+            plan, _ = build(double(size), name="double")
+            self._engines[size] = TrtEngine(owner, plan, name="double", precision="fp32")
+        self.backend = self._engines[1].backend
+        self.precision = self._engines[1].precision
+
+    def run(self, feeds: Feeds) -> dict[str, NDArray[np.float32]]:
+        return self._of(feeds).run(feeds)
+
+    def run_into(self, feeds: Feeds, output: NDArray[np.float32]) -> None:
+        self._of(feeds).run_into(feeds, output)
+
+    def abandon(self) -> None:
+        for engine in self._engines.values():
+            engine.abandon()
+
+    def close(self) -> None:
+        for engine in self._engines.values():
+            engine.close()
+
+    def _of(self, feeds: Feeds) -> TrtEngine:
+        return self._engines[feeds["x"].shape[0] if "x" in feeds else 1]
+
+
+def load_onnxruntime(content: bytes) -> Engine:
+    return OrtEngine(content)
+
+
+def load_tensorrt(content: bytes) -> Engine:
+    return TrtEngine(TensorRt(WORLD.gpu), content, name="voice", precision="fp32")
+
+
+@pytest.fixture(autouse=True)
+def tensorrt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tensorrt", WORLD.module())
+
+
+@pytest.fixture(params=[on_onnxruntime, EachSize])
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    make: Callable[[bytes], Engine] = request.param
-    with closing(make(_double())) as engine:
+    make: Callable[[], Engine] = request.param
+    with closing(make()) as engine:
         yield engine
 
 
@@ -103,8 +146,8 @@ class TestEngine:
             engine.run_into(feeds(1), np.zeros(1, np.float32))
 
 
-@pytest.mark.parametrize("make", [OrtEngine], ids=["onnxruntime"])
-@pytest.mark.parametrize("content", [b"", b"not a graph", _double()[:50]])
-def test_what_is_no_graph_is_an_engine_error(make: Callable[[bytes], Engine], content: bytes) -> None:
+@pytest.mark.parametrize("load", [load_onnxruntime, load_tensorrt])
+@pytest.mark.parametrize("content", [b"", b"not a graph", double("n")[:50]])
+def test_what_is_no_graph_is_an_engine_error(load: Callable[[bytes], Engine], content: bytes) -> None:
     with pytest.raises(EngineError, match="cannot be loaded"):
-        make(content)
+        load(content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from device.null import NullSink
 from device.opus import OpusEncoder, OpusSink
 from engines import importer, piper
 from engines.pack import PackStore
+from engines.precedence import Precedence
 from engines.runtime.engine import Feeds
 from engines.runtime.ort import OrtEngine
 from engines.shelf import Preferences, VoiceShelf
@@ -57,17 +59,19 @@ class Voice:
         importer.import_voice(piper.find(str(tiny_voice.write(folder))), store)
         self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
         self.sink = RecordingSink()
+        self.precedence = Precedence()
         self.pool = HostBufferPool(buffers=6, capacity=20 * PERIOD, limit_bytes=2**24)
         self.phonemizer = Phonemizer(TIMEOUT_S)
         self.cache = PhraseCache(folder / "phrases", limit_bytes=2**24, keep_free_bytes=0)
         self.keeper = Keeper(self.cache, self.posted.put)
         self.player = Player(self.sink, self.posted.put)
         self.engine = SynthesisThread(
-            Synthesizer(self.phonemizer, self.pool),
+            Synthesizer(self.phonemizer, self.pool, self.precedence),
             VoiceShelf(store, Preferences(threads=1)),
             self.player,
             Kept(self.cache, self.keeper, phrases),
             self.posted.put,
+            self.precedence,
         )
         for thread in (self.player, self.keeper, self.engine):
             thread.start()
@@ -249,3 +253,38 @@ def test_a_steady_chunk_allocates_no_sample_memory(make: Make) -> None:
     assert len(chunks) > 5
     assert chunks.max() < 20 * PERIOD * 4 / 2, "far less than a chunk's samples, which take up to 77 kB"
     assert base < 2**20
+
+
+def test_what_is_rendered_waits_while_speech_is_computed_and_not_while_it_is_played(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    voice = make()
+    voice.say(cache=False)
+    turn, computing, played = threading.Event(), threading.Event(), threading.Event()
+    run_into, write = OrtEngine.run_into, voice.sink.write
+
+    def watched(engine: OrtEngine, feeds: Feeds, output: Samples) -> None:
+        if not computing.is_set():
+            computing.set()
+            assert not turn.wait(0.1), "nobody patient goes on meanwhile"
+        run_into(engine, feeds, output)
+
+    def held(samples: Samples) -> None:
+        assert played.wait(TIMEOUT_S)
+        write(samples)
+
+    def patient() -> None:
+        assert computing.wait(TIMEOUT_S)
+        voice.precedence.wait_turn()
+        turn.set()
+
+    monkeypatch.setattr(OrtEngine, "run_into", watched)
+    monkeypatch.setattr(voice.sink, "write", held)
+    renderer = threading.Thread(target=patient, daemon=True)
+    renderer.start()
+    speaking = threading.Thread(target=voice.say, args=(f"{TEXT}. " * 5,), kwargs={"cache": False}, daemon=True)
+    speaking.start()
+    assert turn.wait(TIMEOUT_S), "no buffer is free, as nothing is played, so the engine thread only waits"
+    played.set()
+    speaking.join(TIMEOUT_S)
+    assert not speaking.is_alive()

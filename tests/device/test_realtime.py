@@ -82,3 +82,42 @@ def test_a_refusal_says_what_would_help() -> None:
     assert re.fullmatch(r"refused: .* \(Nice=-10 would allow it\)", precedence)
     assert re.fullmatch(r"refused: .* \(LimitRTPRIO=10 or more would allow it\)", priority)
     assert re.fullmatch(r"refused: .* \(LimitMEMLOCK=infinity would allow it\)", memory)
+
+
+def test_a_thread_gives_way_alone_and_never_further_than_the_system_goes() -> None:
+    found: list[int] = []
+
+    def run() -> None:
+        for _ in range(3):
+            realtime.give_way()
+            found.append(os.getpriority(os.PRIO_PROCESS, 0))
+
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert found == [min(19, before + 10), min(19, before + 20), 19]
+    assert os.getpriority(os.PRIO_PROCESS, 0) == before
+
+
+FREED = """
+import re
+from pathlib import Path
+from device import realtime
+def resident():
+    return int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+before = resident()
+blocks = [bytearray(b"x" * 100_000) for _ in range(1000)]
+last = bytearray(50_000)
+full = resident()
+del blocks
+realtime.return_memory()
+print(full - before, resident() - before)
+"""
+
+
+def test_freed_memory_goes_back_to_the_system() -> None:
+    """The last block keeps the heap's top where it is, so that freeing alone gives nothing back."""
+    taken, left = map(int, in_a_process_of_its_own(FREED)[0].split())
+    assert taken > 90_000
+    assert left < taken / 5

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from simulators import tiny_voice
+from simulators.tensorrt import World
 
 from engines import importer, piper
 from engines.pack import Pack, PackStore
@@ -36,3 +38,11 @@ def tiny(tiny_pack: Pack) -> Iterator[VitsVoice]:
 def phonemizer() -> Iterator[Phonemizer]:
     with closing(Phonemizer(timeout_s=20)) as phonemizer:
         yield phonemizer
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """A machine with a GPU and TensorRT 10.3, as JetPack 6 has it."""
+    world = World()
+    monkeypatch.setitem(sys.modules, "tensorrt", world.module())
+    return world

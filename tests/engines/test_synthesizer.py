@@ -78,13 +78,13 @@ def test_the_engine_writes_where_the_chunk_points(
     synthesizer: Synthesizer, tiny: VitsVoice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[int] = []
-    render = tiny._vocoder.run_into
+    render = tiny._vocoder._engine.run_into
 
     def recording(feeds: Feeds, output: Samples) -> None:
         written.append(output.ctypes.data)
         render(feeds, output)
 
-    monkeypatch.setattr(tiny._vocoder, "run_into", recording)
+    monkeypatch.setattr(tiny._vocoder._engine, "run_into", recording)
     handed = []
     for chunk in synthesizer.chunks(Utterance(SENTENCE, seed=1), tiny, Tally()):
         handed.append((chunk.buffer.address, chunk.samples.ctypes.data))
@@ -161,7 +161,7 @@ def test_a_failing_engine_loses_no_buffer(
         raise EngineError("vocoder", "failed: for the test")
 
     with monkeypatch.context() as patch:
-        patch.setattr(tiny._vocoder, "run_into", fail)
+        patch.setattr(tiny._vocoder._engine, "run_into", fail)
         with pytest.raises(EngineError):
             list(synthesizer.chunks(Utterance("hello"), tiny, Tally()))
     assert pool.free == pool.size
@@ -174,7 +174,7 @@ def test_no_number_is_never_played(
         output[:] = np.nan
 
     with monkeypatch.context() as patch:
-        patch.setattr(tiny._vocoder, "run_into", spoil)
+        patch.setattr(tiny._vocoder._engine, "run_into", spoil)
         with pytest.raises(SynthesisError):
             list(synthesizer.chunks(Utterance("hello"), tiny, Tally()))
     assert pool.free == pool.size

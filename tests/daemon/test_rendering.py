@@ -1,0 +1,297 @@
+"""Render threads with real engines, a real phonemizer and plain consumers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from simulators import tiny_voice
+
+from daemon.errors import RenderQueueFullError, StoppedError
+from daemon.inbox import Inbox, RenderEnded, ThreadDied
+from daemon.job import Job
+from daemon.rendering import Renderers, RenderOrder
+from device.errors import SinkError
+from device.format import PERIOD, Samples
+from device.memory import HostBufferPool
+from device.realtime import GIVEN_WAY
+from engines import importer, piper
+from engines.errors import PhonemizerDiedError, SpeakerError, VoiceError
+from engines.pack import Pack, PackStore
+from engines.precedence import Precedence
+from engines.shared_voices import ConcurrentVoice, SharedVoices
+from engines.shelf import Preferences
+from engines.synthesizer import Synthesizer, Tally, Utterance
+from engines.text.phonemes import Phonemizer
+from engines.vits import VitsVoice
+
+TIMEOUT_S = 60
+TEXT = "the quick brown fox jumps over the lazy dog"
+DEADLY = "s'" * 72
+
+
+class Consumer:
+    """Takes samples, and can be made to wait or to fail."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.heard: list[Samples] = []
+        self.threads: set[str] = set()
+        self.niceness: set[int] = set()
+        self.taking = threading.Event()
+        self.proceed = threading.Event()
+        self.proceed.set()
+        self._error = error
+
+    def __call__(self, samples: Samples) -> None:
+        self.threads.add(threading.current_thread().name)
+        self.niceness.add(os.getpriority(os.PRIO_PROCESS, 0))
+        self.taking.set()
+        assert self.proceed.wait(TIMEOUT_S)
+        if self._error is not None:
+            raise self._error
+        self.heard.append(samples.copy())
+
+    @property
+    def sound(self) -> Samples:
+        return np.concatenate(self.heard)
+
+
+class Rig:
+    def __init__(self, folder: Path, *, threads: int = 2, capacity: int = 10, idle_s: float = TIMEOUT_S) -> None:
+        self.store = PackStore(folder / "packs")
+        self.pack = importer.import_voice(piper.find(str(tiny_voice.write(folder))), self.store)
+        self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
+        self.loaded = threading.Semaphore(0)
+        self.freed = threading.Semaphore(0)
+        self.renderers = Renderers(
+            SharedVoices(self.store, self._load),
+            Phonemizer(TIMEOUT_S),
+            Preferences(seed=3),
+            self.posted.put,
+            threads=threads,
+            capacity=capacity,
+            idle_s=idle_s,
+        )
+        self.renderers.start()
+
+    def _load(self, pack: Pack) -> ConcurrentVoice:
+        rig = self
+
+        class Watched(ConcurrentVoice):
+            def close(self) -> None:
+                super().close()
+                rig.freed.release()
+
+        self.loaded.release()
+        return Watched(pack, Precedence())
+
+    def submit(self, take: Callable[[Samples], None], text: str = TEXT, **options: object) -> RenderOrder:
+        job = Job(str(options.pop("id", "x")))
+        order = RenderOrder(job, text, take, **options)  # type: ignore[arg-type]
+        self.renderers.submit(order)
+        return order
+
+    def ended(self) -> RenderEnded:
+        message = self.posted.get(timeout=TIMEOUT_S)
+        assert isinstance(message, RenderEnded), message
+        return message
+
+    def expected(self, text: str = TEXT, seed: int = 3, **options: object) -> Samples:
+        """Give what the voice says alone."""
+        pool = HostBufferPool(buffers=1, capacity=192_000, limit_bytes=2**20)
+        with (
+            contextlib.closing(Phonemizer(TIMEOUT_S)) as phonemizer,
+            contextlib.closing(VitsVoice.load(self.pack, threads=1)) as voice,
+        ):
+            delivery = Preferences().delivery(voice.info, **options)  # type: ignore[arg-type]
+            parts = []
+            chunks = Synthesizer(phonemizer, pool).chunks(Utterance(text, delivery, seed), voice, Tally())
+            for chunk in chunks:
+                parts.append(chunk.samples.copy())
+                chunk.release()
+        return np.concatenate(parts)
+
+    def close(self) -> None:
+        self.renderers.stop()
+        for thread in self.renderers.threads:
+            thread.join(TIMEOUT_S)
+            assert not thread.is_alive()
+        self.renderers.free()
+
+
+Make = Callable[..., Rig]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    with contextlib.ExitStack() as stack:
+
+        def rig(**options: object) -> Rig:
+            return stack.enter_context(contextlib.closing(Rig(tmp_path, **options)))  # type: ignore[arg-type]
+
+        yield rig
+
+
+def test_an_order_gives_all_samples_in_order(make: Make) -> None:
+    rig, consumer = make(), Consumer()
+    rig.submit(consumer, gain=0.5, rate=1.25, id="a")
+    ended = rig.ended()
+    assert (ended.id, ended.error) == ("a", None)
+    expected = rig.expected(gain=0.5, rate=1.25)
+    np.testing.assert_allclose(consumer.sound, expected, rtol=0, atol=1e-4)
+    assert ended.audio_s == expected.size / 48_000
+    assert ended.compute_s > 0
+    assert expected.size < rig.expected().size, "it is faster"
+
+
+def test_the_same_seed_gives_the_same_samples_in_any_thread(make: Make) -> None:
+    rig = make()
+    consumers = [Consumer() for _ in range(3)]
+    for consumer, seed in zip(consumers, (7, 7, 8), strict=True):
+        rig.submit(consumer, seed=seed)
+    assert all(rig.ended().error is None for _ in consumers)
+    first, second, other = (consumer.sound for consumer in consumers)
+    np.testing.assert_array_equal(first, second)
+    assert first.size != other.size or np.abs(first - other).max() > 1e-3
+
+
+def test_several_are_rendered_at_once_behind_what_is_heard(make: Make) -> None:
+    rig = make()
+    slow = [Consumer(), Consumer()]
+    for consumer in slow:
+        consumer.proceed.clear()
+        rig.submit(consumer)
+    assert all(consumer.taking.wait(TIMEOUT_S) for consumer in slow), "both at the same time"
+    for consumer in slow:
+        consumer.proceed.set()
+    assert all(rig.ended().error is None for _ in slow)
+    assert slow[0].threads != slow[1].threads
+    here = os.getpriority(os.PRIO_PROCESS, 0)
+    assert slow[0].niceness == {min(19, here + GIVEN_WAY)}
+
+
+def test_a_stopped_job_ends_within_a_window(make: Make) -> None:
+    rig, consumer = make(), Consumer()
+    consumer.proceed.clear()
+    order = rig.submit(consumer, f"{TEXT}. " * 20)
+    assert consumer.taking.wait(TIMEOUT_S)
+    order.job.stopped.set()
+    consumer.proceed.set()
+    ended = rig.ended()
+    assert ended.error is None
+    assert len(consumer.heard) == 1
+    assert ended.audio_s == consumer.sound.size / 48_000
+
+
+def test_what_was_stopped_while_it_waited_takes_nothing(make: Make) -> None:
+    rig, first, second = make(threads=1), Consumer(), Consumer()
+    first.proceed.clear()
+    rig.submit(first, id="first")
+    assert first.taking.wait(TIMEOUT_S)
+    rig.submit(second, id="second").job.stopped.set()
+    first.proceed.set()
+    assert [rig.ended().id, rig.ended().id] == ["first", "second"]
+    assert not second.heard
+
+
+@pytest.mark.parametrize("error", [SinkError("x.wav", "is full"), OSError(28, "No space left on device")])
+def test_a_consumer_that_fails_ends_its_own_order_only(error: Exception, make: Make) -> None:
+    rig, consumer = make(threads=1), Consumer()
+    rig.submit(Consumer(error))
+    rig.submit(consumer)
+    assert rig.ended().error is error
+    assert rig.ended().error is None
+    np.testing.assert_allclose(consumer.sound, rig.expected(), rtol=0, atol=1e-4)
+
+
+def test_a_consumer_that_breaks_is_heard_of(make: Make) -> None:
+    rig = make(threads=1)
+    rig.submit(Consumer(ZeroDivisionError()))
+    died = rig.posted.get(timeout=TIMEOUT_S)
+    assert isinstance(died, ThreadDied)
+    assert isinstance(died.error, ZeroDivisionError)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [({"voice": "nobody"}, VoiceError), ({"speaker": 9}, SpeakerError), ({"text": DEADLY}, PhonemizerDiedError)],
+)
+def test_an_order_that_cannot_be_done_harms_no_other(
+    options: dict[str, object], kind: type[Exception], make: Make
+) -> None:
+    rig, consumer = make(), Consumer()
+    rig.submit(Consumer(), id="bad", **options)  # type: ignore[arg-type]
+    rig.submit(consumer, id="good")
+    ended = {message.id: message.error for message in (rig.ended(), rig.ended())}
+    assert isinstance(ended["bad"], kind)
+    # Both may have been with the phonemizer, which the deadly text ended.
+    assert ended["good"] is None or isinstance(ended["good"], PhonemizerDiedError)
+    rig.submit(consumer)
+    assert rig.ended().error is None
+
+
+def test_nothing_to_pronounce_is_done_at_once(make: Make) -> None:
+    rig, consumer = make(), Consumer()
+    rig.submit(consumer, "...")
+    ended = rig.ended()
+    assert (ended.error, ended.audio_s) == (None, 0.0)
+    assert not consumer.heard
+
+
+def test_more_than_may_wait_is_refused(make: Make) -> None:
+    rig, consumer = make(threads=1, capacity=2), Consumer()
+    consumer.proceed.clear()
+    rig.submit(consumer)
+    assert consumer.taking.wait(TIMEOUT_S)
+    rig.submit(consumer)
+    rig.submit(consumer)
+    with pytest.raises(RenderQueueFullError, match="2 utterances wait"):
+        rig.submit(consumer)
+    consumer.proceed.set()
+    assert all(rig.ended().error is None for _ in range(3))
+
+
+def test_each_order_ends_once_when_the_service_stops(make: Make) -> None:
+    rig, consumer = make(threads=1), Consumer()
+    consumer.proceed.clear()
+    rig.submit(consumer, f"{TEXT}. " * 5, id="computing")
+    assert consumer.taking.wait(TIMEOUT_S)
+    rig.submit(consumer, id="waiting")
+    rig.renderers.stop()
+    rig.renderers.stop()
+    consumer.proceed.set()
+    ended = {message.id: message.error for message in (rig.ended(), rig.ended())}
+    assert set(ended) == {"computing", "waiting"}
+    assert all(error is not None for error in ended.values())
+    assert isinstance(ended["waiting"], StoppedError)
+    for thread in rig.renderers.threads:
+        thread.join(TIMEOUT_S)
+    assert rig.posted.empty()
+    with pytest.raises(StoppedError):
+        rig.submit(consumer)
+
+
+def test_voices_are_loaded_by_the_first_order_and_freed_when_none_comes(make: Make) -> None:
+    rig, consumer = make(threads=1, idle_s=0.05), Consumer()
+    assert not rig.loaded.acquire(timeout=0.2)
+    rig.submit(consumer)
+    assert rig.ended().error is None
+    assert rig.loaded.acquire(timeout=0)
+    assert rig.freed.acquire(timeout=TIMEOUT_S)
+    rig.submit(consumer)
+    assert rig.ended().error is None
+    assert rig.loaded.acquire(timeout=0)
+
+
+def test_chunks_are_whole_periods_but_the_last(make: Make) -> None:
+    rig, consumer = make(), Consumer()
+    rig.submit(consumer, f"{TEXT}. {TEXT.capitalize()}.")
+    assert rig.ended().error is None
+    assert len(consumer.heard) >= 2
+    assert all(part.size % PERIOD == 0 for part in consumer.heard[:-1])
