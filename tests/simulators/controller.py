@@ -74,6 +74,10 @@ class Controller:
         for info in [self._client.publish(topic, payload, qos=1, retain=retain) for payload in payloads]:
             info.wait_for_publish(TIMEOUT_S)
 
+    def send(self, payload: Payload, *, command: str = "speak", scope: str = DEVICE) -> None:
+        """Publish a command, and wait for nothing."""
+        self._client.publish(f"speakd/{scope}/{command}", json.dumps(payload), qos=1)
+
     def speak(self, payload: Payload) -> list[Payload]:
         """Publish a command that has an id; gives its events up to the final one."""
         self.publish(payload)
