@@ -29,6 +29,7 @@ from daemon.inbox import (
     RealtimeAnswer,
     RenderEnded,
     SpeakReceived,
+    Steady,
     Stop,
     Subscribed,
     ThreadDied,
@@ -150,13 +151,16 @@ class _Server:
 
     def _next(self) -> Inbox:
         """Wait for a message, or until something that waits may have expired."""
-        deadline = self._speaker.next_deadline
+        deadline = min(self._speaker.next_deadline, self._link.steady_at)
         try:
             return self._service.inbox.get(
                 timeout=None if math.isinf(deadline) else max(0.0, deadline - time.monotonic())
             )
         except queue.Empty:
-            return Tick()
+            if time.monotonic() < self._link.steady_at:
+                return Tick()
+            self._link.steady_at = math.inf
+            return Steady()
 
     def _take(self, message: Inbox) -> None:
         """Let the speaker handle a message, and publish the status where it has changed."""

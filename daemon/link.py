@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Final
@@ -21,12 +22,11 @@ from daemon.inbox import (
     ProtocolRefused,
     Published,
     SpeakReceived,
-    Steady,
     Subscribed,
     ThreadDied,
 )
 from daemon.journal import Untold
-from daemon.mqtt import Connection, Handlers, Headers, Received, Will
+from daemon.mqtt import STEADY_S, Connection, Handlers, Headers, Received, Will
 from daemon.topics import Topics
 
 _GOODBYE_S: Final = 3.0
@@ -59,13 +59,14 @@ class Link:
         self.topics: Final = Topics(config.mqtt.topic_prefix, device.name, device.groups, renders=config.render.shared)
         self._post = post
         self._listens = False
+        self.steady_at = math.inf
+        """When the connection will have lasted for a while, in seconds of `time.monotonic`; infinite where it has."""
         self._untold: dict[int, str] = {}
         """Message number -> id: final events on their way."""
         handlers = Handlers(
             connected=lambda protocol: post(Connected(protocol)),
             subscribed=lambda problem: post(Subscribed(problem)),
             disconnected=lambda problem: post(Disconnected(problem)),
-            steady=lambda: post(Steady()),
             published=lambda number: post(Published(number)),
             protocol_refused=lambda: post(ProtocolRefused()),
             received=self._receive,
@@ -91,6 +92,7 @@ class Link:
     def listens(self, *, now: bool) -> None:
         """Take note of a `Subscribed` or a `Disconnected`."""
         self._listens = now
+        self.steady_at = time.monotonic() + STEADY_S if now else math.inf
 
     def try_other_protocol(self) -> None:
         """See `Connection.try_other_protocol`. What was on its way is told anew from the journal."""

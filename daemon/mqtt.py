@@ -49,7 +49,7 @@ amqtt 0.12, which speaks 3.1.1 only, never answers one of MQTT 5 that has a will
 _TAKEN_OVER: Final = 142
 """MQTT 5, 3.14.2.1: 'Session taken over'."""
 
-_STEADY_S: Final = 10.0
+STEADY_S: Final = 10.0
 """A connection that lasts longer was a good one. A shorter one counts as an attempt that failed: two devices with one
 client id, which throw each other out, then do it ever more rarely."""
 
@@ -114,8 +114,6 @@ class Handlers:
     """A handler raised. The thread goes on, but whoever owns the process should end it."""
     published: Callable[[int], None] = lambda _number: None
     """The broker has the message of this number, which `Connection.publish` gave."""
-    steady: Callable[[], None] = lambda: None
-    """The connection has lasted for a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,9 +346,6 @@ class Connection:
             self._refusals = 0
             self._session += 1
             self._connected_at = time.monotonic()
-            self._patience = threading.Timer(_STEADY_S, self._handlers.steady)
-            self._patience.daemon = True
-            self._patience.start()
             self._handlers.connected(_version_name(self._protocol))
 
     def _back_off(self, client: paho.Client) -> None:
@@ -388,7 +383,7 @@ class Connection:
     ) -> None:
         self._end_patience()
         connected_at, self._connected_at = self._connected_at, None
-        if connected_at is not None and time.monotonic() - connected_at > _STEADY_S:
+        if connected_at is not None and time.monotonic() - connected_at > STEADY_S:
             self._failures = 0
         self._back_off(client)
         problem = ""

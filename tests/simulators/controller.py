@@ -122,6 +122,16 @@ class Controller:
         self._wait(lambda: bool(found()), timeout_s, f"no status {state}")
         return found()[0]
 
+    def open_ids(self) -> set[str]:
+        """Give the commands that were accepted and have not ended, as far as was heard."""
+        events = list(self.events)
+        accepted = {event["id"] for event in events if event["event"] == "accepted"}
+        return accepted - {event["id"] for event in events if event["event"] in FINAL - {"rejected"}}
+
+    def wait_until(self, condition: Callable[[], bool], complaint: str, timeout_s: float = 60.0) -> None:
+        """Wait until something holds of what was heard."""
+        self._wait(condition, timeout_s, complaint)
+
     def _wait(self, condition: Callable[[], bool], timeout_s: float, complaint: str) -> None:
         with self._changed:
             deadline = time.monotonic() + timeout_s
