@@ -5,34 +5,41 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import logging
+import math
 import queue
 import signal
 import threading
 import time
 from types import FrameType
 
-from daemon.config import CacheConfig, Config
+from daemon.commands import Speak
+from daemon.config import CacheConfig, Config, journal_file
 from daemon.errors import DaemonError
-from daemon.link import Link
-from daemon.messages import (
+from daemon.events import Event, Failed, Finished, Rejected, Settings, Status
+from daemon.inbox import (
+    AudioPage,
     Connected,
+    ControlReceived,
     Disconnected,
-    Event,
-    Failed,
-    Finished,
     Inbox,
+    Origin,
     PayloadRefused,
     ProtocolRefused,
+    Published,
     RealtimeAnswer,
-    Rejected,
-    Speak,
+    RenderEnded,
     SpeakReceived,
-    Status,
+    Steady,
     Stop,
     Subscribed,
     ThreadDied,
+    Tick,
+    Told,
 )
+from daemon.journal import Clock, Journal
+from daemon.link import Link
 from daemon.service import Service, make_sink
+from daemon.topics import Topics
 from device import heap, realtime
 from device.sink import Sink
 from engines.vits import VitsVoice
@@ -46,77 +53,130 @@ def version() -> str:
 
 
 def run(config: Config) -> int:
-    """Serve until SIGTERM or SIGINT; gives the exit status, 1 where a thread died."""
+    """Serve until SIGTERM or SIGINT; gives the exit status, 1 where a thread died.
+
+    JournalError where another speakd has the journal, or the disk takes none.
+    """
     sink = make_sink(config)
     link: Link | None = None
 
-    def publish(event: Event) -> None:
+    def publish(event: Event, origin: Origin) -> None:
         if link is not None:
-            link.publish_event(event)
+            link.publish_event(event, origin)
+
+    def report(settings: Settings) -> None:
+        if link is not None:
+            link.publish_settings(settings)
 
     precedence = realtime.take_precedence()  # before there are threads, which inherit it
     large_blocks = heap.map_large_blocks()
-    service = Service(config, sink, publish)
-    _stop_on_signals(service)
-    # paho's own thread has no one to tell of an exception but this.
-    threading.excepthook = lambda died: service.inbox.put(
-        ThreadDied(died.thread.name if died.thread else "unknown", died.exc_value or RuntimeError(str(died.exc_type)))
-    )
-    try:
-        voice = service.start()
-        link = Link(config, Status(state="offline", version=version()), service.inbox.put)
-        link.start()
-        service.inbox.put(RealtimeAnswer("precedence", precedence))
-        service.inbox.put(RealtimeAnswer("heap", large_blocks))
-        service.inbox.put(RealtimeAnswer("memory", realtime.lock_memory()))
-        service.inbox.put(RealtimeAnswer("garbage", realtime.freeze_garbage()))
-        _LOG.info("voice %s on %s, sound to %s", voice.info.name, voice.backend, sink.description)
-        exit_status = _serve(service, link, voice, sink)
-    finally:
-        service.speaker.handle(Stop())
-        _refuse_rest(service)
-        service.stop()
-        _refuse_rest(service)
-        if link is not None:
-            link.stop(Status(state="stopped", version=version()))
+    with contextlib.closing(Journal(journal_file(config), keep=config.journal.keep)) as journal:
+        topics = Topics(config.mqtt.topic_prefix, config.device.name)
+        service = Service(config, sink, journal, publish=publish, report=report, topic_of=topics.audio)
+        _stop_on_signals(service)
+        # paho's own thread has no one to tell of an exception but this.
+        threading.excepthook = lambda died: service.inbox.put(
+            ThreadDied(
+                died.thread.name if died.thread else "unknown", died.exc_value or RuntimeError(str(died.exc_type))
+            )
+        )
+        try:
+            voice = service.start()
+            link = Link(config, Status(state="offline", version=version()), service.inbox.put)
+            service.speaker.recover(Clock.now())
+            link.start()
+            service.inbox.put(RealtimeAnswer("precedence", precedence))
+            service.inbox.put(RealtimeAnswer("heap", large_blocks))
+            service.inbox.put(RealtimeAnswer("memory", realtime.lock_memory()))
+            service.inbox.put(RealtimeAnswer("garbage", realtime.freeze_garbage()))
+            _LOG.info("voice %s on %s, sound to %s", voice.info.name, voice.backend, sink.description)
+            exit_status = _Server(service, link, journal, voice, sink).serve()
+        finally:
+            service.speaker.handle(Stop(), Clock.now())
+            _settle_rest(service, link)
+            service.stop()
+            _settle_rest(service, link)
+            if link is not None:
+                link.stop(Status(state="stopped", version=version()))
+                _settle_rest(service, link)
     return exit_status
 
 
-def _refuse_rest(service: Service) -> None:
-    """Answer the commands that came while we were about to end."""
+def _settle_rest(service: Service, link: Link | None) -> None:
+    """Answer the commands that came while we were about to end, and note what the broker has taken."""
     with contextlib.suppress(queue.Empty):
         while True:
             message = service.inbox.get_nowait()
             if isinstance(message, SpeakReceived | PayloadRefused):
-                service.speaker.handle(message)
+                service.speaker.handle(message, Clock.now())
+                message.acknowledge()
+            elif isinstance(message, Published) and link and (command_id := link.told(message.number)) is not None:
+                service.speaker.handle(Told(command_id), Clock.now())
 
 
-def _serve(service: Service, link: Link, voice: VitsVoice, sink: Sink) -> int:
-    while True:
-        match service.inbox.get():
-            case Stop(reason):
-                _LOG.info("stopping: %s", reason)
-                return 0
-            case ThreadDied(name, error):
-                _LOG.error("the %s thread died", name, exc_info=error)
-                return 1
-            case ProtocolRefused():
-                link.try_other_protocol()
-            case Connected(protocol):
-                _LOG.info("connected, %s", protocol)
-                link.subscribe()
-            case message:
-                _take(message, service, link, voice, sink)
+class _Server:
+    """The main loop: one message after another, to the speaker and to whom else it concerns."""
 
+    def __init__(self, service: Service, link: Link, journal: Journal, voice: VitsVoice, sink: Sink) -> None:
+        self._service = service
+        self._speaker = service.speaker
+        self._link = link
+        self._journal = journal
+        self._voice = voice
+        self._sink = sink
 
-def _take(message: Inbox, service: Service, link: Link, voice: VitsVoice, sink: Sink) -> None:
-    """Let the speaker handle a message, and publish the status where it has changed."""
-    before = service.speaker.condition
-    service.speaker.handle(message)
-    if isinstance(message, Subscribed | Disconnected):
-        link.listens(now=isinstance(message, Subscribed))
-    if isinstance(message, Subscribed) or service.speaker.condition != before:
-        link.publish_status(_status(service, voice, sink))
+    def serve(self) -> int:
+        """Serve until told to stop; gives the exit status."""
+        while True:
+            match self._next():
+                case Stop(reason):
+                    _LOG.info("stopping: %s", reason)
+                    return 0
+                case ThreadDied(name, error):
+                    _LOG.error("the %s thread died", name, exc_info=error)
+                    return 1
+                case ProtocolRefused():
+                    self._link.try_other_protocol()
+                case Connected(protocol):
+                    _LOG.info("connected, %s", protocol)
+                    self._link.subscribe()
+                case Published(number):
+                    if (command_id := self._link.told(number)) is not None:
+                        self._speaker.handle(Told(command_id), Clock.now())
+                case AudioPage(command_id, topic, page):
+                    if not self._link.publish_audio(topic, page):
+                        self._service.outputs.lose(command_id)
+                case RenderEnded() as ended:
+                    self._take(self._service.outputs.end(ended))
+                case message:
+                    self._take(message)
+
+    def _next(self) -> Inbox:
+        """Wait for a message, or until something that waits may have expired."""
+        deadline = min(self._speaker.next_deadline, self._link.steady_at)
+        try:
+            return self._service.inbox.get(
+                timeout=None if math.isinf(deadline) else max(0.0, deadline - time.monotonic())
+            )
+        except queue.Empty:
+            if time.monotonic() < self._link.steady_at:
+                return Tick()
+            self._link.steady_at = math.inf
+            return Steady()
+
+    def _take(self, message: Inbox) -> None:
+        """Let the speaker handle a message, and publish the status where it has changed."""
+        before = self._speaker.condition
+        self._speaker.handle(message, Clock.now())
+        if isinstance(message, SpeakReceived | ControlReceived | PayloadRefused):
+            message.acknowledge()
+        if isinstance(message, Subscribed | Disconnected):
+            self._link.listens(now=isinstance(message, Subscribed))
+        if isinstance(message, Subscribed):
+            self._link.publish_settings(self._speaker.settings)
+            self._link.publish_untold(self._journal.untold())
+        if isinstance(message, Subscribed) or self._speaker.condition != before:
+            self._link.publish_status(_status(self._service, self._voice, self._sink))
 
 
 def _status(service: Service, voice: VitsVoice, sink: Sink) -> Status:
@@ -129,6 +189,7 @@ def _status(service: Service, voice: VitsVoice, sink: Sink) -> Status:
         output=sink.description,
         audio=service.speaker.condition.audio_problem or "ok",
         commands=service.speaker.condition.commands_problem or "ok",
+        connection=service.speaker.condition.connection_problem or "ok",
         realtime=service.speaker.condition.realtime,
     )
 
@@ -148,15 +209,15 @@ def say(config: Config, sink: Sink, command: Speak) -> list[Event]:
     """
     events: list[Event] = []
     once = config.model_copy(update={"cache": CacheConfig(enabled=False)})
-    service = Service(once, sink, events.append)
+    service = Service(once, sink, Journal(None), publish=lambda event, _: events.append(event), report=lambda _: None)
     try:
         service.start()
-        service.speaker.handle(SpeakReceived(command, time.monotonic()))
+        service.speaker.handle(SpeakReceived(command, time.monotonic()), Clock.now())
         while not isinstance(events[-1], Finished | Failed | Rejected):
             message = service.inbox.get()
             if isinstance(message, ThreadDied):
                 raise DaemonError(f"the {message.name} thread died") from message.error
-            service.speaker.handle(message)
+            service.speaker.handle(message, Clock.now())
     finally:
         service.stop()
     return events

@@ -20,12 +20,13 @@ import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from daemon.messages import Inbox
+from daemon.inbox import Inbox
 from daemon.worker import Worker
 from device.format import PERIOD, Samples
 from engines.synthesizer import Utterance
@@ -34,10 +35,10 @@ from engines.vits import VitsVoice
 
 _LOG = logging.getLogger(__name__)
 
-_MAGIC: Final = b"speakd1\n"
+_MAGIC: Final = b"speakd2\n"
 _DIGEST_SIZE: Final = 32
-_HEAD: Final = struct.Struct(f"<8sI{_DIGEST_SIZE}s")
-"""Magic, frames, SHA-256 of the samples."""
+_HEAD: Final = struct.Struct(f"<8sIII{_DIGEST_SIZE}s")
+"""Magic, frames, words, sentences, SHA-256 of what follows: the first frames of words and sentences, the samples."""
 
 _SUFFIX: Final = ".pcm"
 
@@ -49,6 +50,15 @@ LONGEST_CHARS: Final = 1000
 
 LONGEST_S: Final = 20
 """Longer utterances are no phrases: they would push out a hundred that are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A phrase as it sounded, and where its words and sentences begin, in frames."""
+
+    samples: Samples
+    words: tuple[int, ...] = ()
+    sentences: tuple[int, ...] = ()
 
 
 def key_of(utterance: Utterance, voice: VitsVoice) -> str:
@@ -104,22 +114,22 @@ class PhraseCache:
         with self._lock:
             self._pinned.add(key)
 
-    def get(self, key: str) -> Samples | None:
-        """Give a phrase's samples, or None."""
+    def get(self, key: str) -> Phrase | None:
+        """Give a phrase, or None."""
         with self._lock:
             if key not in self._sizes:
                 return None
             self._sizes.move_to_end(key)
         try:
             content = (self._folder / (key + _SUFFIX)).read_bytes()
-            samples = _unpack(content)
+            phrase = _unpack(content)
         except (OSError, ValueError) as error:
             _LOG.warning("a kept phrase cannot be read and is dropped: %s", error)
             with self._lock:
                 self._sizes.pop(key, None)
             self._delete([key])
             return None
-        return samples
+        return phrase
 
     def wants(self, key: str) -> bool:
         """Tell whether a phrase that is about to be computed shall be kept: if it is pinned, or said again."""
@@ -133,9 +143,9 @@ class PhraseCache:
                 self._said.popitem(last=False)
             return False
 
-    def put(self, key: str, samples: Samples) -> None:
+    def put(self, key: str, phrase: Phrase) -> None:
         """Keep a phrase, whole or not at all; others that were not said for long make room."""
-        content = _pack(samples)
+        content = _pack(phrase)
         temporary = self._folder / f".{key}.{os.getpid()}"
         try:
             if len(content) > self._limit or shutil.disk_usage(self._folder).free - len(content) < self._keep_free:
@@ -193,11 +203,11 @@ class Keeper(Worker):
     def __init__(self, cache: PhraseCache, post: Callable[[Inbox], None]) -> None:
         super().__init__("cache", post)
         self._cache = cache
-        self._waiting: queue.SimpleQueue[tuple[str, Samples] | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[tuple[str, Phrase] | None] = queue.SimpleQueue()
 
-    def keep(self, key: str, samples: Samples) -> None:
-        """Queue a phrase; the array is the keeper's from now on. From any thread."""
-        self._waiting.put((key, samples))
+    def keep(self, key: str, phrase: Phrase) -> None:
+        """Queue a phrase; its array is the keeper's from now on. From any thread."""
+        self._waiting.put((key, phrase))
 
     def stop(self) -> None:
         """End once all that waits is written. From any thread."""
@@ -216,16 +226,21 @@ def pieces(samples: Samples, capacity: int) -> Iterator[Samples]:
         yield samples[start : start + size]
 
 
-def _pack(samples: Samples) -> bytes:
-    data = samples.astype("<f4").tobytes()
-    return _HEAD.pack(_MAGIC, samples.size, hashlib.sha256(data).digest()) + data
+def _pack(phrase: Phrase) -> bytes:
+    places = np.array([*phrase.words, *phrase.sentences], dtype="<u4").tobytes()
+    data = places + phrase.samples.astype("<f4").tobytes()
+    counts = (phrase.samples.size, len(phrase.words), len(phrase.sentences))
+    return _HEAD.pack(_MAGIC, *counts, hashlib.sha256(data).digest()) + data
 
 
-def _unpack(content: bytes) -> Samples:
+def _unpack(content: bytes) -> Phrase:
     if len(content) < _HEAD.size:
         raise ValueError("it is too short")
-    magic, frames, digest = _HEAD.unpack_from(content)
+    magic, frames, words, sentences, digest = _HEAD.unpack_from(content)
     data = memoryview(content)[_HEAD.size :]
-    if magic != _MAGIC or len(data) != 4 * frames or hashlib.sha256(data).digest() != digest:
+    marks = words + sentences
+    if magic != _MAGIC or len(data) != 4 * (marks + frames) or hashlib.sha256(data).digest() != digest:
         raise ValueError("its content is not what was written")
-    return np.frombuffer(data, dtype="<f4").astype(np.float32, copy=False)
+    places = np.frombuffer(data[: 4 * marks], dtype="<u4").tolist()
+    samples = np.frombuffer(data[4 * marks :], dtype="<f4").astype(np.float32, copy=False)
+    return Phrase(samples, tuple(places[:words]), tuple(places[words:]))

@@ -15,10 +15,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from daemon import app, bench
+from daemon.commands import LARGEST_VOLUME, Speak, make_command
 from daemon.config import Config, load, packs_folder
 from daemon.config_text import config_command
 from daemon.errors import DaemonError, PayloadError
-from daemon.messages import LARGEST_VOLUME, Failed, Finished, Started, Synthesized, make_speak
+from daemon.events import Failed, Finished, Started, Synthesized
 from daemon.service import make_sink
 from device.errors import DeviceError, SinkError
 from device.opus import OpusSink
@@ -129,8 +130,8 @@ def _say(options: argparse.Namespace) -> int:
     config = _load(options)
     speaker = int(options.speaker) if options.speaker and options.speaker.isdecimal() else options.speaker
     try:
-        command = make_speak(
-            {"text": options.text, "voice": options.voice, "speaker": speaker, "volume": options.volume}
+        command = make_command(
+            Speak, {"text": options.text, "voice": options.voice, "speaker": speaker, "volume": options.volume}
         )
     except PayloadError as error:
         print(f"speakd: {error}", file=sys.stderr)

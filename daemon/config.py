@@ -15,9 +15,11 @@ from daemon.config_sections import (
     DeviceConfig,
     EncoderConfig,
     EngineConfig,
+    JournalConfig,
     LimitsConfig,
     MemoryConfig,
     MqttConfig,
+    RenderConfig,
     Section,
     VoiceConfig,
 )
@@ -32,14 +34,18 @@ __all__ = [
     "DeviceConfig",
     "EncoderConfig",
     "EngineConfig",
+    "JournalConfig",
     "LimitsConfig",
     "MemoryConfig",
     "MqttConfig",
+    "RenderConfig",
     "VoiceConfig",
+    "journal_file",
     "load",
     "packs_folder",
     "phrases_folder",
     "plans_folder",
+    "renders_folder",
     "section_keys",
 ]
 
@@ -57,6 +63,8 @@ class Config(Section):
     engine: EngineConfig = Field(default_factory=EngineConfig)
     memory: MemoryConfig = Field(default_factory=MemoryConfig)
     encoder: EncoderConfig = Field(default_factory=EncoderConfig)
+    render: RenderConfig = Field(default_factory=RenderConfig)
+    journal: JournalConfig = Field(default_factory=JournalConfig)
     cache: CacheConfig = Field(default_factory=CacheConfig)
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
 
@@ -93,7 +101,17 @@ def packs_folder(config: Config) -> Path:
     """
     if config.voice.packs:
         return Path(config.voice.packs)
-    return _own_folder("STATE_DIRECTORY", "/var/lib/speakd", "XDG_DATA_HOME", ".local/share") / "packs"
+    return _state_folder() / "packs"
+
+
+def journal_file(config: Config) -> Path:
+    """Tell where the journal lies: as configured, else in the state folder."""
+    return Path(config.journal.file) if config.journal.file else _state_folder() / "journal.db"
+
+
+def renders_folder(config: Config) -> Path:
+    """Tell where files of speech are put: as configured, else in the state folder."""
+    return Path(config.render.folder) if config.render.folder else _state_folder() / "renders"
 
 
 def phrases_folder(config: Config) -> Path:
@@ -108,6 +126,10 @@ def plans_folder(config: Config) -> Path:
     if config.engine.plans:
         return Path(config.engine.plans)
     return _own_folder("CACHE_DIRECTORY", "/var/cache/speakd", "XDG_CACHE_HOME", ".cache") / "plans"
+
+
+def _state_folder() -> Path:
+    return _own_folder("STATE_DIRECTORY", "/var/lib/speakd", "XDG_DATA_HOME", ".local/share")
 
 
 def _own_folder(service_variable: str, of_root: str, user_variable: str, in_home: str) -> Path:

@@ -18,6 +18,9 @@ _TOPIC_CHARACTER: Final = r"[^/+#\s\x00-\x1f\x7f-\x9f]"
 _HOST_LABEL: Final = r"[^.\s\x00-\x1f\x7f-\x9f]{1,63}"
 """What resolvers take; Python's raises what no connection attempt would expect for all else."""
 
+_SCOPES: Final = ("all", "group", "render")
+"""What stands in topics in a device's place."""
+
 _TEXT: Final = "printable text of up to 4096 characters"
 _Text = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$", max_length=4096)]
 """Names and paths for other libraries, which cut them off, or raise, at a NUL."""
@@ -44,6 +47,20 @@ class DeviceConfig(Section):
         pattern=rf"^{_TOPIC_CHARACTER}+$",
         max_length=64,
     )
+    groups: tuple[Annotated[str, Field(pattern=rf"^{_TOPIC_CHARACTER}+$", max_length=64)], ...] = Field(
+        default=(),
+        strict=False,  # TOML has arrays only
+        max_length=32,
+        description="Groups whose commands this device takes too, beside its own and those to all; "
+        "list of up to 32 texts without / + # or white space",
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _is_no_scope(cls, value: str) -> str:
+        if value in _SCOPES:
+            raise ValueError(f"a name other than {' and '.join(_SCOPES)}, which address more than one device")
+        return value
 
 
 class MqttConfig(Section):
@@ -68,11 +85,26 @@ class MqttConfig(Section):
         default=30, ge=5, le=3600, description="Longest silence before the broker calls this device lost; seconds"
     )
     username: _Text = Field(default="", description=f'User name at the broker, "" for none; {_TEXT}')
+    username_file: _Text = Field(
+        default="", description=f'File whose first line is the user name, instead of username, "" for none; {_TEXT}'
+    )
     password_file: _Text = Field(default="", description=f'File whose first line is the password, "" for none; {_TEXT}')
     tls: bool = Field(default=False, description="Whether the connection is encrypted and the broker's name checked")
     tls_ca_file: _Text = Field(
         default="",
         description=f'PEM file of the authorities that may vouch for the broker, "" for the system\'s; {_TEXT}',
+    )
+    tls_cert_file: _Text = Field(
+        default="", description=f'PEM file of our own certificate, where the broker wants one, "" for none; {_TEXT}'
+    )
+    tls_key_file: _Text = Field(
+        default="", description=f'PEM file of its key, "" where tls_cert_file holds it too; {_TEXT}'
+    )
+    session_expiry_s: int = Field(
+        default=60,
+        ge=0,
+        le=86400,
+        description="How long the broker keeps commands while this device is away (MQTT 5), 0 for not at all; seconds",
     )
     max_payload_bytes: int = Field(
         default=65536, ge=256, le=1048576, description="Largest message that is looked at; bytes"
@@ -100,6 +132,13 @@ class AudioConfig(Section):
         default="alsa", description="Kind of output: a loudspeaker, a WAV file, or nothing at a loudspeaker's pace"
     )
     device: _Text = Field(default="default", description=f'ALSA PCM name of the loudspeaker for output "alsa"; {_TEXT}')
+    lead_ms: int = Field(
+        default=40,
+        ge=20,
+        le=120,
+        description="Sound kept ahead of what is heard: less falls silent sooner when told to, "
+        "more outlasts a busier machine; milliseconds",
+    )
     path: _Text = Field(default="", description=f'WAV file to write for output "wav"; {_TEXT}')
 
     @field_validator("path")
@@ -199,6 +238,37 @@ class EncoderConfig(Section):
     )
 
 
+class RenderConfig(Section):
+    """Speech that is computed for a file or a stream instead of the loudspeaker."""
+
+    shared: bool = Field(
+        default=False, description="Whether this device takes its share of the commands that are sent to render"
+    )
+    folder: _Text = Field(
+        default="", description=f'Where files are put, "" for renders/ in the service\'s state folder; {_TEXT}'
+    )
+    file_format: Literal["wav", "opus"] = Field(default="wav", description="What files are; streams are Ogg Opus")
+    max_renders: int = Field(default=32, ge=1, le=1000, description="How many may be computed or wait; commands")
+
+
+class JournalConfig(Section):
+    """What was accepted and how it ended, so that nothing is lost and nothing spoken twice."""
+
+    file: _Text = Field(
+        default="", description=f'Where it is kept, "" for journal.db in the service\'s state folder; {_TEXT}'
+    )
+    keep: int = Field(
+        default=10000, ge=100, le=1000000, description="How many ended commands are known again by their id; commands"
+    )
+    speak_after_restart_s: int = Field(
+        default=60,
+        ge=0,
+        le=86400,
+        description="How old a command may be that a crash kept from being spoken, to be spoken after it, "
+        "0 for never; seconds",
+    )
+
+
 class CacheConfig(Section):
     """Phrases that are said again and again, kept as they sounded."""
 
@@ -223,6 +293,15 @@ class LimitsConfig(Section):
 
     max_text_chars: int = Field(default=4000, ge=1, le=100000, description="Longest text of one command; characters")
     max_queue: int = Field(default=100, ge=1, le=10000, description="How many may wait their turn; utterances")
+    max_queue_bytes: int = Field(
+        default=1048576, ge=1024, le=1073741824, description="How much text may wait its turn; bytes"
+    )
+    max_commands_per_s: float = Field(
+        default=50.0,
+        ge=0.1,
+        le=10000.0,
+        description="How many commands one sender may give in the long run, four seconds' worth at once; per second",
+    )
     phonemes_timeout_s: float = Field(
         default=30.0,
         ge=1.0,

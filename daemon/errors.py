@@ -20,11 +20,12 @@ class ConfigError(DaemonError):
 
 
 class PayloadError(DaemonError):
-    """A message on the speak topic is no command that can be accepted."""
+    """A message on a command topic is no command that can be accepted."""
 
     def __init__(self, code: str, reason: str, command_id: str | None = None) -> None:
         self.code = code
-        """One of encoding, json, field, too_long, too_large, retained, queue_full, stopped."""
+        """encoding, json, field, too_long, too_large, retained, topic, reply_to, output, rate, busy, queue_full,
+        storage, stopped."""
         self.reason = reason
         self.command_id = command_id
         super().__init__(reason)
@@ -45,9 +46,32 @@ class RenderQueueFullError(DaemonError):
         super().__init__(f"{capacity} utterances wait to be rendered already: try again later")
 
 
+class StreamLostError(DaemonError):
+    """A stream has a gap: its pieces found no room on the way to the broker."""
+
+    def __init__(self) -> None:
+        super().__init__("a piece of the stream could not be sent: the broker was away for too long")
+
+
 class BrokerConfigError(DaemonError):
     """What the configuration says about the broker cannot be used."""
 
 
 class StartError(DaemonError):
     """The daemon cannot start. The text says what to do."""
+
+
+class JournalError(DaemonError):
+    """The journal cannot be opened, read or written."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"the journal {path}: {reason} (is another speakd running, or the disk full?)")
+
+
+class InterruptedByCrashError(DaemonError):
+    """The daemon or the device went down and a command is not spoken any more."""
+
+    def __init__(self, when: str) -> None:
+        super().__init__(f"the daemon went down {when}")

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import random
 import socket
 import ssl
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,11 +46,24 @@ _CONNACK_S: Final = 5.0
 """For the broker to answer a CONNECT, which mosquitto does in milliseconds. paho alone would wait for `keepalive_s`:
 amqtt 0.12, which speaks 3.1.1 only, never answers one of MQTT 5 that has a will, and does not hang up either."""
 
+_TAKEN_OVER: Final = 142
+"""MQTT 5, 3.14.2.1: 'Session taken over'."""
+
+STEADY_S: Final = 10.0
+"""A connection that lasts longer was a good one. A shorter one counts as an attempt that failed: two devices with one
+client id, which throw each other out, then do it ever more rarely."""
+
+_MOST_PROPERTIES: Final = 16
+"""User properties of one command that are given back; a trace has two or three."""
+
 _MOST_DOUBLINGS: Final = 12
 """Of a wait between attempts: from 1 s beyond the hour that `reconnect_max_s` can be."""
 
 _NEVER_S: Final = 3600
 """Before the next attempt to connect, where the process is about to end."""
+
+_NOT_YET_VALID: Final = 9
+"""OpenSSL's X509_V_ERR_CERT_NOT_YET_VALID."""
 
 _FAILURE: Final = 128
 """MQTT reason codes from here on are failures."""
@@ -62,6 +77,24 @@ class Received:
     payload: bytes
     retained: bool
     """Whether the broker keeps it. 3.1.1 tells only of what it had kept before the subscription."""
+    acknowledge: Callable[[], None]
+    """Tell the broker that we have it; until then it would send it again. From any one thread."""
+    reply_to: str = ""
+    """The response topic. This and what follows: MQTT 5 only."""
+    correlation: bytes = b""
+    properties: tuple[tuple[str, str], ...] = ()
+    """User properties, the first `_MOST_PROPERTIES`."""
+    expires_s: float | None = None
+    """What is left of the message's expiry interval, less its time at the broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Headers:
+    """What goes along with a message in MQTT 5, and is left out in 3.1.1."""
+
+    correlation: bytes = b""
+    properties: tuple[tuple[str, str], ...] = ()
+    content_type: str = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +105,15 @@ class Handlers:
     """The broker took us, for the first time or again; told the MQTT version. Subscriptions must be renewed."""
     subscribed: Callable[[str], None]
     """The broker has answered a subscription; told why it refuses it, or nothing."""
-    disconnected: Callable[[], None]
+    disconnected: Callable[[str], None]
+    """The connection is gone; told what is wrong where somebody else uses our client id."""
     protocol_refused: Callable[[], None]
     """The broker seems not to speak the version that was tried: `Connection.try_other_protocol`."""
     received: Callable[[Received], None]
     died: Callable[[BaseException], None]
     """A handler raised. The thread goes on, but whoever owns the process should end it."""
+    published: Callable[[int], None] = lambda _number: None
+    """The broker has the message of this number, which `Connection.publish` gave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +151,11 @@ class Connection:
         self._was_answered = False
         """Whether there was a CONNACK on the present socket. For paho's thread."""
         self._patience: threading.Timer | None = None
+        self._connected_at: float | None = None
+        self._session = 0
+        """Counts connections: an acknowledgement belongs to the one that its message came by."""
+        self._failures = 0
+        """In a row: attempts, and connections that did not last."""
         self._client = self._make_client()
 
     def start(self) -> None:
@@ -123,30 +164,64 @@ class Connection:
         if self._protocol == paho.MQTTv5:
             properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
             properties.MaximumPacketSize = _LARGEST_PACKETS * self._config.max_payload_bytes
+            if self._keeps_session:
+                properties.SessionExpiryInterval = self._config.session_expiry_s
         self._client.connect_async(
-            self._config.host, self._config.port, self._config.keepalive_s, properties=properties
+            self._config.host,
+            self._config.port,
+            self._config.keepalive_s,
+            clean_start=not self._keeps_session if self._protocol == paho.MQTTv5 else paho.MQTT_CLEAN_START_FIRST_ONLY,
+            properties=properties,
         )
         self._client.loop_start()
 
-    def subscribe(self, topic: str) -> None:
+    def subscribe(self, *topics: str) -> None:
         """Subscribe with QoS 1. What the broker has kept comes too, marked as `Received.retained`."""
         if self._protocol == paho.MQTTv5:
-            self._client.subscribe(topic, options=SubscribeOptions(qos=1, retainAsPublished=True))
+            # A shared subscription has no retained messages, and some brokers refuse the option there.
+            self._client.subscribe(
+                [(t, SubscribeOptions(qos=1, retainAsPublished=not t.startswith("$share/"))) for t in topics]
+            )
         else:
-            self._client.subscribe(topic, qos=1)
+            self._client.subscribe([(topic, 1) for topic in topics])
 
-    def publish(self, topic: str, payload: str, *, retain: bool = False, dispensable: bool = False) -> None:
-        """Send with QoS 1, now or when the broker is back.
+    def publish(
+        self,
+        topic: str,
+        payload: str | bytes,
+        *,
+        retain: bool = False,
+        share: float = 1.0,
+        headers: Headers | None = None,
+    ) -> int | None:
+        """Send with QoS 1, now or when the broker is back; gives the message's number, None where it was dropped.
 
-        Once `outbox` messages wait, new ones are dropped; `dispensable` ones once half as many do.
+        Once `outbox` messages wait, new ones are dropped; those with a smaller `share` once that part of it is full.
         """
-        if not dispensable or self._unacknowledged < self._outbox // 2:
+        if share >= 1 or self._unacknowledged < self._outbox * share:
             self._unacknowledged += 1
-            info = self._client.publish(topic, payload, qos=1, retain=retain)
+            info = self._client.publish(topic, payload, qos=1, retain=retain, properties=self._properties(headers))
             if info.rc != MQTTErrorCode.MQTT_ERR_QUEUE_SIZE:
-                return
+                return int(info.mid)
             self._unacknowledged -= 1
         _LOG.warning("%d messages wait for the broker: one for %s was dropped", self._unacknowledged, topic)
+        return None
+
+    def _properties(self, headers: Headers | None) -> Properties | None:
+        if headers is None or self._protocol != paho.MQTTv5:
+            return None
+        properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+        properties.ContentType = headers.content_type
+        if headers.correlation:
+            properties.CorrelationData = headers.correlation
+        if headers.properties:
+            properties.UserProperty = list(headers.properties)
+        return properties
+
+    @property
+    def _keeps_session(self) -> bool:
+        """Tell whether the broker shall keep our session: 3.1.1 would keep it for ever, stale commands and all."""
+        return self._protocol == paho.MQTTv5 and self._config.session_expiry_s > 0
 
     def try_other_protocol(self) -> None:
         """Start again with the other version: 5, then 3.1.1, then 5 again."""
@@ -191,17 +266,16 @@ class Connection:
         config = self._config
         client = paho.Client(CallbackAPIVersion.VERSION2, client_id=self._client_id, protocol=self._protocol)
         client.max_queued_messages_set(self._outbox)
+        client.manual_ack_set(on=True)
         first_wait_s = config.reconnect_min_s << min(self._refusals // 2, _MOST_DOUBLINGS)
         client.reconnect_delay_set(min(first_wait_s, config.reconnect_max_s), config.reconnect_max_s)
         if self._will is not None:
             client.will_set(self._will.topic, self._will.payload, qos=1, retain=True)
-        if config.username:
-            client.username_pw_set(config.username, _read_password(config.password_file))
+        username = _first_line("mqtt.username_file", config.username_file) or config.username
+        if username:
+            client.username_pw_set(username, _first_line("mqtt.password_file", config.password_file))
         if config.tls:
-            try:
-                client.tls_set(ca_certs=config.tls_ca_file or None)
-            except (OSError, ssl.SSLError) as error:
-                raise BrokerConfigError(f"mqtt.tls_ca_file {config.tls_ca_file}: {error}") from error
+            self._use_tls(client)
         client.on_socket_open = self._guarded(self._on_socket_open)
         client.on_socket_close = self._guarded(self._on_socket_close)
         client.on_connect = self._guarded(self._on_connect)
@@ -211,6 +285,21 @@ class Connection:
         client.on_subscribe = self._guarded(self._on_subscribe)
         client.on_publish = self._guarded(self._on_publish)
         return client
+
+    def _use_tls(self, client: paho.Client) -> None:
+        """Encrypt, with the broker's certificate and name checked always."""
+        config = self._config
+        try:
+            context = ssl.create_default_context(cafile=config.tls_ca_file or None)
+        except (OSError, ssl.SSLError) as error:
+            raise BrokerConfigError(f"mqtt.tls_ca_file {config.tls_ca_file}: {error}") from error
+        if config.tls_cert_file:
+            try:
+                context.load_cert_chain(config.tls_cert_file, config.tls_key_file or None)
+            except (OSError, ssl.SSLError) as error:
+                files = " and ".join(filter(None, (config.tls_cert_file, config.tls_key_file)))
+                raise BrokerConfigError(f"mqtt.tls_cert_file, mqtt.tls_key_file ({files}): {error}") from error
+        client.tls_set_context(context)
 
     def _guarded(self, callback: Callable[..., None]) -> Callable[..., None]:
         """Pass an exception on: left in a callback it would end paho's thread and leave a deaf process."""
@@ -243,7 +332,7 @@ class Connection:
             self._patience.cancel()
 
     def _on_connect(
-        self, client: paho.Client, _userdata: object, _flags: object, reason: ReasonCode, _properties: object
+        self, _client: paho.Client, _userdata: object, _flags: object, reason: ReasonCode, _properties: object
     ) -> None:
         self._end_patience()
         self._was_answered = True
@@ -255,12 +344,27 @@ class Connection:
             self._was_connected = True
             self._complaint = ""
             self._refusals = 0
-            client.reconnect_delay_set(self._config.reconnect_min_s, self._config.reconnect_max_s)
+            self._session += 1
+            self._connected_at = time.monotonic()
             self._handlers.connected(_version_name(self._protocol))
 
-    def _on_connect_fail(self, *_: object) -> None:
+    def _back_off(self, client: paho.Client) -> None:
+        """Wait before the next attempt: twice as long after each failure, and never as long as another device does."""
+        if not self._was_connected:
+            return  # until then `_make_client` says how long, since two versions of MQTT take turns
+        config = self._config
+        longest_s = config.reconnect_min_s << min(self._failures, _MOST_DOUBLINGS)
+        wait_s = min(longest_s, config.reconnect_max_s) * random.uniform(0.5, 1)  # noqa: S311  no secret
+        client.reconnect_delay_set(wait_s, wait_s)  # type: ignore[arg-type]  # it only adds them to a time
+        self._failures += 1
+
+    def _on_connect_fail(self, client: paho.Client, *_: object) -> None:
         """Tell why there is no connection: once, and again when it is for another reason."""
-        complaint = str(sys.exc_info()[1])  # paho calls this while it handles the exception
+        error = sys.exc_info()[1]  # paho calls this while it handles the exception
+        self._back_off(client)
+        complaint = str(error)
+        if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code == _NOT_YET_VALID:
+            complaint += f" (this device's clock says {time.strftime('%Y-%m-%d %H:%M')}; trying until it is right)"
         if complaint != self._complaint:
             self._complaint = complaint
             _LOG.warning("the broker %s:%d cannot be reached: %s", self._config.host, self._config.port, complaint)
@@ -275,11 +379,20 @@ class Connection:
             self._handlers.protocol_refused()
 
     def _on_disconnect(
-        self, _client: paho.Client, _userdata: object, _flags: object, reason: ReasonCode, _properties: object
+        self, client: paho.Client, _userdata: object, _flags: object, reason: ReasonCode, _properties: object
     ) -> None:
-        if reason.is_failure:
+        self._end_patience()
+        connected_at, self._connected_at = self._connected_at, None
+        if connected_at is not None and time.monotonic() - connected_at > STEADY_S:
+            self._failures = 0
+        self._back_off(client)
+        problem = ""
+        if reason.value == _TAKEN_OVER:
+            problem = f"somebody else connects as {self._client_id}: give each device a device.name of its own"
+            _LOG.error("%s", problem)
+        elif reason.is_failure:
             _LOG.warning("the connection to the broker was lost: %s", reason)
-        self._handlers.disconnected()
+        self._handlers.disconnected(problem)
         if not self._was_answered and not self._was_connected:
             self._refuse_protocol()
 
@@ -287,10 +400,11 @@ class Connection:
         self, _client: paho.Client, _userdata: object, _mid: int, reasons: list[ReasonCode], _properties: object
     ) -> None:
         refused = [str(reason) for reason in reasons if reason.value >= _FAILURE]
-        self._handlers.subscribed(", ".join(refused))
+        self._handlers.subscribed(", ".join(sorted(set(refused))))
 
-    def _on_publish(self, client: paho.Client, *_: object) -> None:
+    def _on_publish(self, client: paho.Client, _userdata: object, mid: int, *_: object) -> None:
         self._unacknowledged = max(0, self._unacknowledged - 1)
+        self._handlers.published(mid)
         self._acknowledge_now(client)
 
     def _acknowledge_now(self, client: paho.Client) -> None:
@@ -304,18 +418,43 @@ class Connection:
             with contextlib.suppress(OSError):  # it was closed meanwhile; then nobody waits
                 connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
-    def _on_message(self, _client: paho.Client, _userdata: object, message: paho.MQTTMessage) -> None:
-        self._handlers.received(Received(message.topic, bytes(message.payload), message.retain))
+    def _on_message(self, client: paho.Client, _userdata: object, message: paho.MQTTMessage) -> None:
+        session, mid, qos = self._session, message.mid, message.qos
+
+        def acknowledge() -> None:
+            if session == self._session:  # on another connection the broker sends it again, under any number
+                client.ack(mid, qos)
+
+        found = message.properties
+        self._handlers.received(
+            Received(
+                _topic_of(message),
+                bytes(message.payload),
+                message.retain,
+                acknowledge,
+                reply_to=str(getattr(found, "ResponseTopic", "")),
+                correlation=bytes(getattr(found, "CorrelationData", b"")),
+                properties=tuple(getattr(found, "UserProperty", ()))[:_MOST_PROPERTIES],
+                expires_s=getattr(found, "MessageExpiryInterval", None),
+            )
+        )
+
+
+def _topic_of(message: paho.MQTTMessage) -> str:
+    try:
+        return message.topic
+    except UnicodeDecodeError:  # raised by the property itself
+        return ""
 
 
 def _version_name(protocol: int) -> str:
     return "MQTT 5" if protocol == paho.MQTTv5 else "MQTT 3.1.1"
 
 
-def _read_password(file: str) -> str | None:
+def _first_line(key: str, file: str) -> str | None:
     if not file:
         return None
     try:
         return Path(file).read_text(encoding="utf-8").splitlines()[0]
     except (OSError, UnicodeDecodeError, IndexError) as error:
-        raise BrokerConfigError(f"mqtt.password_file {file} has no password in its first line: {error}") from error
+        raise BrokerConfigError(f"{key} {file} has nothing usable in its first line: {error}") from error

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from daemon.errors import DaemonError, RenderQueueFullError, StoppedError
-from daemon.messages import Inbox, RenderEnded
-from daemon.player import Job
+from daemon.inbox import Inbox, RenderEnded
+from daemon.job import Job
 from daemon.worker import Worker
 from device.errors import DeviceError
 from device.format import RATE, Samples, seconds

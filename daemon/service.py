@@ -5,25 +5,32 @@ from __future__ import annotations
 import os
 import queue
 import time
+import zlib
 from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 from daemon.cache import Keeper, PhraseCache
-from daemon.config import Config, packs_folder, phrases_folder
+from daemon.config import Config, packs_folder, phrases_folder, renders_folder
 from daemon.engine_room import make_engines, preferences
-from daemon.messages import Event, Inbox
-from daemon.player import Job, Player
+from daemon.errors import DaemonError
+from daemon.events import Event, Settings, VoiceInfo
+from daemon.inbox import Inbox, Origin, RenderEnded
+from daemon.job import Job
+from daemon.journal import Journal
+from daemon.outputs import Outputs
+from daemon.player import Player
 from daemon.queue import Waiting
-from daemon.rendering import Renderers
-from daemon.speaker import Speaker
+from daemon.rendering import Renderers, RenderOrder
+from daemon.speaker import Bounds, Hands, Speaker
 from daemon.synthesis import Kept, Order, SynthesisThread
 from daemon.worker import Worker
 from device.alsa import AlsaSink
 from device.null import NullSink
 from device.sink import Sink
 from device.wav import WavSink
-from engines.pack import PackStore
+from engines.errors import VoiceError
+from engines.pack import Pack, PackStore
 from engines.precedence import Precedence
 from engines.shared_voices import ConcurrentVoice, SharedVoices
 from engines.text.phonemes import Phonemizer
@@ -32,11 +39,11 @@ from engines.vits import VitsVoice
 _STOP_S: Final = 15.0
 """For all threads to end: the engine finishes its window, some 0.2 s here, on a slow board perhaps two."""
 
+_BURST_S: Final = 4.0
+"""Seconds' worth of commands that a sender may give at once: a whole queue at the default rate, twice."""
+
 _MOST_RENDERERS: Final = 4
 """Threads, one per core up to here. The first takes 120 MB, engines included, each further one 50 MB."""
-
-_MOST_RENDERS: Final = 100
-"""Orders that wait: what is longer than this is nobody's plan."""
 
 
 def make_sink(config: Config) -> Sink:
@@ -53,19 +60,34 @@ def make_sink(config: Config) -> Sink:
 class Service:
     """Starts down, stops in reverse. `start` and `stop` are for the main thread, which also reads `inbox`."""
 
-    def __init__(self, config: Config, sink: Sink, publish: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        sink: Sink,
+        journal: Journal,
+        *,
+        publish: Callable[[Event, Origin], None],
+        report: Callable[[Settings], None],
+        topic_of: Callable[[str], str] = str,
+    ) -> None:
+        """`publish` sends an event, `report` the settings; both must return at once. The journal stays the caller's.
+
+        `topic_of` names the topic of a command's stream, whose pages come through the inbox.
+        """
+        self._report = report
         self.inbox: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
         self._phonemizer = Phonemizer(config.limits.phonemes_timeout_s)
         self._precedence = Precedence()
+        self._store = PackStore(packs_folder(config))
         self.renderers = Renderers(
-            SharedVoices(PackStore(packs_folder(config)), lambda pack: ConcurrentVoice(pack, self._precedence)),
+            SharedVoices(self._store, lambda pack: ConcurrentVoice(pack, self._precedence)),
             Phonemizer(config.limits.phonemes_timeout_s),
             preferences(config),
             self.inbox.put,
             threads=min(_MOST_RENDERERS, len(os.sched_getaffinity(0))),
-            capacity=_MOST_RENDERS,
+            capacity=config.render.max_renders,
         )
-        self._player = Player(sink, self.inbox.put)
+        self._player = Player(sink, self.inbox.put, lead_s=config.audio.lead_ms / 1000)
         self._kept = self._make_cache(config) if config.cache.enabled else None
         self._engine = SynthesisThread(
             partial(make_engines, config, self._phonemizer, self._precedence),
@@ -74,9 +96,19 @@ class Service:
             self.inbox.put,
             self._precedence,
         )
-        self.speaker = Speaker(
-            queue_capacity=config.limits.max_queue, output=sink.description, publish=publish, begin=self._begin
+        self._preferred = config.voice.default
+        self.outputs = Outputs(
+            renders_folder(config), config.render.file_format, config.encoder, topic_of=topic_of, post=self.inbox.put
         )
+        hands = Hands(
+            publish=publish,
+            begin=self._begin,
+            cut=self._cut,
+            render=self._render,
+            apply=self._apply,
+            voices=self._voices,
+        )
+        self.speaker = Speaker(_bounds(config), journal, sink.description, hands)
 
     def start(self) -> VitsVoice:
         """Start the threads, the engine's first, which loads and warms the default voice; gives the voice.
@@ -89,7 +121,9 @@ class Service:
         self._player.start()
         if self._kept is not None:
             self._kept.keeper.start()
+        self.outputs.clear_leftovers()
         self.renderers.start()
+        self._apply(self.speaker.settings)
         return engines.shelf.get()  # loaded, so that this asks nothing of a GPU
 
     def _make_cache(self, config: Config) -> Kept:
@@ -115,16 +149,75 @@ class Service:
             if thread.is_alive():
                 thread.join(max(0.0, deadline - time.monotonic()))
         self.renderers.free()
+        self.outputs.close()
 
-    def _begin(self, waiting: Waiting) -> None:
+    def _begin(self, waiting: Waiting) -> Job:
         command = waiting.command
+        job = Job(command.id, start=waiting.resume_at, marks=command.marks)
         self._engine.say(
             Order(
-                job=Job(command.id),
+                job=job,
                 text=command.text,
                 voice=command.voice,
                 speaker=command.speaker,
                 gain=command.volume,
                 cache=command.cache,
+                language=command.language,
+                rate=command.rate,
+                seed=zlib.crc32(command.id.encode()),
             )
         )
+        return job
+
+    def _cut(self, job: Job, at_once: bool) -> None:  # noqa: FBT001  the type of a callback
+        if at_once:
+            job.stopped.set()
+            self._engine.abandon(job)
+        else:
+            job.yielding.set()
+
+    def _render(self, waiting: Waiting) -> tuple[Job, str]:
+        command = waiting.command
+        job = Job(command.id)
+        take, location = self.outputs.begin(command)
+        try:
+            voice = command.voice
+            if not voice and command.language is not None:
+                voice = self._store.of_language(command.language, self._preferred)
+            self.renderers.submit(
+                RenderOrder(
+                    job=job,
+                    text=command.text,
+                    take=take,
+                    voice=voice,
+                    speaker=command.speaker,
+                    rate=command.rate,
+                    gain=command.volume,
+                )
+            )
+        except (VoiceError, DaemonError) as error:
+            self.inbox.put(RenderEnded(job.id, time.monotonic(), error=error))
+        return job, location
+
+    def _apply(self, settings: Settings) -> None:
+        self._player.set_gain(0.0 if settings.muted else settings.volume)
+        self._report(settings)
+
+    def _voices(self) -> list[VoiceInfo]:
+        packs = [pack for pack in self._store.list() if isinstance(pack, Pack)]
+        return [
+            VoiceInfo(name=pack.info.name, language=pack.info.language, speakers=tuple(pack.info.speaker_names))
+            for pack in packs
+        ]
+
+
+def _bounds(config: Config) -> Bounds:
+    limits = config.limits
+    return Bounds(
+        queue=limits.max_queue,
+        queue_bytes=limits.max_queue_bytes,
+        rate_per_s=limits.max_commands_per_s,
+        burst=max(1, round(_BURST_S * limits.max_commands_per_s)),
+        renders=config.render.max_renders,
+        speak_after_restart_s=config.journal.speak_after_restart_s,
+    )

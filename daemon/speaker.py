@@ -1,63 +1,50 @@
-"""The one owner of state: what waits, what speaks, and which event is due. No thread, no clock, no I/O of its own."""
+"""The one owner of state: takes one message after another, and says what is due. No thread, no clock, no I/O.
+
+Its parts: `Playback` (what speaks and waits), `Renders` (what needs no loudspeaker), `Controls` (all other commands),
+`Ledger` (acceptance and end of each command).
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from itertools import count
 
-from daemon.errors import DaemonError, PayloadError, StoppedError
-from daemon.messages import (
-    Accepted,
+from daemon.commands import LARGEST_RATE, SMALLEST_RATE, Speak
+from daemon.controls import Controls
+from daemon.errors import PayloadError
+from daemon.events import Accepted, Event, Settings, VoiceInfo
+from daemon.inbox import (
     AudioState,
-    Event,
-    Failed,
-    Finished,
+    ControlReceived,
+    Disconnected,
     Inbox,
+    Origin,
     PayloadRefused,
     PlaybackEnded,
     PlaybackStarted,
     RealtimeAnswer,
-    Rejected,
+    RenderEnded,
+    RenderStarted,
     SpeakReceived,
-    Started,
+    Steady,
     Stop,
     Subscribed,
     SynthesisEnded,
-    Synthesized,
-    milliseconds,
-    utc_of,
+    Told,
+    WordReached,
 )
+from daemon.job import Job
+from daemon.journal import Clock, Journal
+from daemon.ledger import Ledger
+from daemon.playback import Playback
 from daemon.queue import SpeakQueue, Waiting
-from device.errors import DeviceError, SinkError
-from engines.errors import (
-    PhonemizerClosedError,
-    PhonemizerDiedError,
-    PhonemizerTimeoutError,
-    PhonemizerUnavailableError,
-    SpeakerError,
-    SpeechError,
-    UnknownEspeakVoiceError,
-    VoiceError,
-)
+from daemon.rates import RateLimiter
+from daemon.renders import Renders
 
 _LOG = logging.getLogger(__name__)
-
-_CODES: Final[tuple[tuple[type[Exception], str], ...]] = (
-    (StoppedError, "stopped"),
-    (SinkError, "audio"),
-    (SpeakerError, "speaker"),
-    (VoiceError, "voice"),
-    (PhonemizerDiedError, "phonemizer"),
-    (PhonemizerTimeoutError, "phonemizer"),
-    (PhonemizerUnavailableError, "phonemizer"),
-    (PhonemizerClosedError, "stopped"),
-    (UnknownEspeakVoiceError, "voice"),
-    (SpeechError, "synthesis"),
-    (DeviceError, "audio"),
-    (DaemonError, "internal"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,144 +55,184 @@ class Condition:
     """Why the output takes no sound; empty while it does."""
     commands_problem: str = ""
     """Why no command comes; empty while they may."""
+    connection_problem: str = ""
+    """What is wrong with the connection though it comes about: somebody else uses our client id."""
     realtime: Mapping[str, str] = field(default_factory=dict)
     """What was asked of the system, and its answers."""
 
 
-class Speaker:
-    """Takes one message after another; every accepted command ends in exactly one `Finished` or `Failed`."""
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much is taken before it is refused."""
 
-    def __init__(
-        self, *, queue_capacity: int, output: str, publish: Callable[[Event], None], begin: Callable[[Waiting], None]
-    ) -> None:
-        """`publish` sends an event, `begin` starts an utterance; both must return at once."""
-        self._queue = SpeakQueue(queue_capacity)
-        self._output = output
-        self._publish = publish
-        self._begin = begin
-        self._current: Waiting | None = None
-        self._started: Started | None = None
-        self._synthesis: SynthesisEnded | None = None
+    queue: int
+    queue_bytes: int
+    rate_per_s: float
+    burst: int
+    renders: int
+    speak_after_restart_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What the speaker has done by others; each must return at once."""
+
+    publish: Callable[[Event, Origin], None]
+    begin: Callable[[Waiting], Job]
+    """Start an utterance, or go on with it."""
+    cut: Callable[[Job, bool], None]
+    """Make one stop: at once (True), or after its sentence."""
+    render: Callable[[Waiting], tuple[Job, str]]
+    """Start one that needs no loudspeaker; gives where its sound will be found."""
+    apply: Callable[[Settings], None]
+    """Make settings effective, and report them."""
+    voices: Callable[[], Sequence[VoiceInfo]]
+
+
+class Speaker:
+    """Takes one message after another; every accepted command ends in exactly one final event."""
+
+    def __init__(self, bounds: Bounds, journal: Journal, output: str, hands: Hands) -> None:
+        self._bounds = bounds
+        self._hands = hands
+        self._journal = journal
+        self._ledger = Ledger(journal, hands.publish)
+        self._playback = Playback(
+            SpeakQueue(bounds.queue, bounds.queue_bytes),
+            self._ledger,
+            output=output,
+            begin=hands.begin,
+            cut=hands.cut,
+        )
+        self._renders = Renders(self._ledger, bounds.renders, hands.render)
+        self._controls = Controls(self._playback, self._renders, journal, apply=hands.apply, voices=hands.voices)
+        self._rates = RateLimiter(bounds.rate_per_s, bounds.burst)
+        self._arrivals = count(1)
         self._stopped = False
-        self.condition = Condition()
+        self.condition: Condition = Condition()
         """For the status; replaced as a whole with every change."""
 
-    def handle(self, message: Inbox) -> None:
-        """Make one transition. Messages that concern nobody here are passed over."""
+    @property
+    def settings(self) -> Settings:
+        """What may change while it runs, as it is now."""
+        return self._controls.settings
+
+    @property
+    def next_deadline(self) -> float:
+        """When a `Tick` is wanted, in seconds of `time.monotonic`; infinite where none is."""
+        return self._playback.queue.next_deadline
+
+    def recover(self, at: Clock) -> None:
+        """Settle what a crash left, before the first message."""
+        now = at.monotonic
+        for entry, age_s in self._ledger.after_crash(at, self._bounds.speak_after_restart_s):
+            command = entry.command
+            waiting = Waiting(command, now - age_s, next(self._arrivals), entry.origin, _deadline(command, now - age_s))
+            self._playback.queue.put(waiting)
+        self._playback.next(now)
+
+    def handle(self, message: Inbox, at: Clock) -> None:
+        """Make one transition at this time. Messages that concern nobody here are passed over."""
+        now = at.monotonic
+        self._playback.expire(now)
         match message:
             case SpeakReceived():
-                self._accept(message)
-            case PayloadRefused():
-                self._reject(message.error)
+                self._receive(message, at)
+            case ControlReceived(command, origin):
+                self._ledger.tell(self._controls.answer(command, now), origin)
+            case PayloadRefused(error, origin):
+                self._ledger.reject(error, origin)
             case PlaybackStarted():
-                self._start(message)
+                self._playback.started(message)
+            case WordReached():
+                self._playback.word(message)
             case SynthesisEnded():
-                self._synthesized(message)
+                self._playback.synthesized(message)
             case PlaybackEnded():
-                self._end(message)
-            case AudioState():
-                self.condition = replace(self.condition, audio_problem=message.problem)
-            case Subscribed():
-                if message.problem:
-                    _LOG.error("the broker refuses the subscription, so no command will come: %s", message.problem)
-                self.condition = replace(self.condition, commands_problem=message.problem)
-            case RealtimeAnswer():
-                answers = {**self.condition.realtime, message.what: message.answer}
-                self.condition = replace(self.condition, realtime=answers)
+                self._playback.ended(message, now)
+            case RenderStarted():
+                self._renders.started(message)
+            case RenderEnded():
+                self._renders.ended(message)
+            case Told(command_id):
+                self._journal.told(command_id)
             case Stop():
-                self._stop()
+                self._stopped = True
+                self._playback.stop()
+                self._renders.stop()
+            case _:
+                self._note(message)
 
-    def _accept(self, message: SpeakReceived) -> None:
-        command = message.command
-        known = self._ahead_of(command.id)
-        if known is not None:  # the sender or the broker sent it again: it is answered again, and spoken once
-            self._publish(Accepted(id=command.id, ahead=known))
+    def _note(self, message: Inbox) -> None:
+        """Take note of how things are."""
+        condition = self.condition
+        match message:
+            case AudioState(problem):
+                self.condition = replace(condition, audio_problem=problem)
+            case Subscribed(problem):
+                if problem:
+                    _LOG.error("the broker refuses the subscription, so no command will come: %s", problem)
+                self.condition = replace(condition, commands_problem=problem)
+            case Disconnected(problem):
+                self.condition = replace(condition, connection_problem=problem or condition.connection_problem)
+            case Steady():
+                self.condition = replace(condition, connection_problem="")
+            case RealtimeAnswer(what, answer):
+                self.condition = replace(condition, realtime={**condition.realtime, what: answer})
+            case _:
+                pass
+
+    def _receive(self, message: SpeakReceived, at: Clock) -> None:
+        """Accept a command, or say why not; one that is known already is answered again, and spoken once."""
+        try:
+            self._accept(message, at)
+        except PayloadError as error:
+            self._ledger.reject(error, message.origin)
+
+    def _accept(self, message: SpeakReceived, at: Clock) -> None:
+        command, now = message.command, at.monotonic
+        if self._ledger.is_open(command.id):
+            known = self._playback.find(command.id)
+            self._tell_accepted(known, message.origin, now) if known else self._tell_ahead(command.id, message.origin)
+            return
+        if (ended := self._ledger.known(command.id)) is not None:
+            self._ledger.tell(ended, message.origin)
             return
         if self._stopped:
-            self._reject(PayloadError("stopped", "the daemon is about to end", command.id))
-            return
-        try:
-            ahead = self._queue.put(command, message.at)
-        except PayloadError as error:
-            self._reject(error)
-            return
-        self._publish(Accepted(id=command.id, ahead=ahead + (self._current is not None)))
-        self._next()
-
-    def _ahead_of(self, command_id: str) -> int | None:
-        """Give how many will speak before the command of this id; None where it neither speaks nor waits."""
-        if self._current is not None and self._current.command.id == command_id:
-            return 0
-        place = self._queue.place(command_id)
-        return None if place is None else place + (self._current is not None)
-
-    def _reject(self, error: PayloadError) -> None:
-        _LOG.warning("rejected a command: %s", error.reason)
-        self._publish(Rejected(id=error.command_id, code=error.code, reason=error.reason))
-
-    def _start(self, message: PlaybackStarted) -> None:
-        if self._current is None or self._current.command.id != message.id:
-            return
-        ttfa_ms = milliseconds(message.at - self._current.received_at)
-        self._started = Started(id=message.id, time=utc_of(message.at), ttfa_ms=ttfa_ms, output=self._output)
-        self._publish(self._started)
-        self._publish_synthesized()
-
-    def _synthesized(self, message: SynthesisEnded) -> None:
-        if self._current is not None and self._current.command.id == message.id:
-            self._synthesis = message
-            self._publish_synthesized()
-
-    def _publish_synthesized(self) -> None:
-        """Tell it after `Started`, whichever came first: a short text is synthesized before it is heard."""
-        done = self._synthesis
-        if done is None or self._started is None:
-            return
-        self._synthesis = None
-        self._publish(
-            Synthesized(
-                id=done.id,
-                audio_s=round(done.audio_s, 3),
-                compute_ms=milliseconds(done.compute_s),
-                rtf=None if done.rtf is None else round(done.rtf, 3),
-                first_ms=None if done.first_s is None else milliseconds(done.first_s),
-                cached=done.cached,
-                voice=done.voice,
-                backend=done.backend,
-                precision=done.precision,
+            raise PayloadError("stopped", "the daemon is about to end", command.id)
+        if not self._rates.allows(command.session or message.origin.reply_to, now):
+            raise PayloadError(
+                "rate", f"more than {self._bounds.rate_per_s:g} commands a second from one sender", command.id
             )
+        waiting = Waiting(
+            self._settled(command),
+            message.at,
+            next(self._arrivals),
+            message.origin,
+            _deadline(command, message.at),
         )
-
-    def _end(self, message: PlaybackEnded) -> None:
-        current = self._current
-        if current is None or current.command.id != message.id:
-            return
-        if message.error is None:
-            total_ms = milliseconds(message.at - current.received_at)
-            audio_s = round(message.audio_s, 3)
-            self._publish(Finished(id=message.id, time=utc_of(message.at), audio_s=audio_s, total_ms=total_ms))
+        (self._renders if command.output != "speaker" else self._playback).check(waiting)
+        self._ledger.accept(waiting, at)
+        if command.output != "speaker":
+            self._tell_ahead(command.id, message.origin, len(self._renders))
+            self._renders.submit(waiting)
         else:
-            self._fail(current, message.error)
-        self._clear()
-        self._next()
+            self._playback.submit(waiting, now, lambda: self._tell_accepted(waiting, message.origin, now))
 
-    def _fail(self, waiting: Waiting, error: Exception) -> None:
-        code = next((code for kind, code in _CODES if isinstance(error, kind)), "internal")
-        _LOG.warning("command %s failed: %s", waiting.command.id, error)
-        self._publish(Failed(id=waiting.command.id, code=code, reason=str(error)))
+    def _settled(self, command: Speak) -> Speak:
+        """Fill in what the settings say: a change of theirs shall not reach a command that is under way."""
+        settings = self.settings
+        rate = min(max(command.rate * settings.rate, SMALLEST_RATE), LARGEST_RATE)
+        voice = command.voice or ("" if command.language else settings.voice)
+        return command.model_copy(update={"rate": rate, "voice": voice})
 
-    def _stop(self) -> None:
-        self._stopped = True
-        if self._current is not None:
-            self._fail(self._current, StoppedError())
-            self._clear()
-        while (waiting := self._queue.pop()) is not None:
-            self._fail(waiting, StoppedError())
+    def _tell_accepted(self, waiting: Waiting, origin: Origin, now: float) -> None:
+        ahead, starts_in_s = self._playback.place(waiting, now)
+        self._ledger.tell(Accepted(id=waiting.id, ahead=ahead, starts_in_s=starts_in_s), origin)
 
-    def _clear(self) -> None:
-        self._current = self._started = self._synthesis = None
+    def _tell_ahead(self, command_id: str, origin: Origin, ahead: int = 0) -> None:
+        self._ledger.tell(Accepted(id=command_id, ahead=ahead), origin)
 
-    def _next(self) -> None:
-        if self._current is None and (waiting := self._queue.pop()) is not None:
-            self._current = waiting
-            self._begin(waiting)
+
+def _deadline(command: Speak, received_at: float) -> float:
+    return math.inf if command.expires_s is None else received_at + command.expires_s

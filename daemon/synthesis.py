@@ -6,19 +6,20 @@ import logging
 import queue
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from daemon.cache import LONGEST_CHARS, LONGEST_S, Keeper, PhraseCache, key_of, pieces
-from daemon.messages import Inbox, SynthesisEnded
-from daemon.player import Job, Player
+from daemon.cache import LONGEST_CHARS, LONGEST_S, Keeper, Phrase, PhraseCache, key_of, pieces
+from daemon.inbox import Inbox, SynthesisEnded
+from daemon.job import Job
+from daemon.player import Player
 from daemon.worker import Worker
 from device.errors import PoolClosedError
 from device.format import RATE, Samples, seconds
 from device.memory import AudioChunk
-from engines.errors import SpeechError, excerpt
+from engines.errors import AbandonedError, SpeechError, excerpt
 from engines.precedence import Precedence
 from engines.shelf import VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
@@ -40,6 +41,10 @@ class Order:
     speaker: int | str | None
     gain: float
     cache: bool
+    language: str | None = None
+    rate: float = 1.0
+    seed: int | None = None
+    """Where the owner wants none in particular: an utterance that goes on must sound as it began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,7 @@ class SynthesisThread(Worker):
         self._unprepared = list(kept.phrases) if kept else []
         self._orders: queue.SimpleQueue[Order | None] = queue.SimpleQueue()
         self._current: Job | None = None
+        self._voice: VitsVoice | None = None
 
     def say(self, order: Order) -> None:
         """Queue an utterance; from any thread."""
@@ -99,6 +105,12 @@ class SynthesisThread(Worker):
         current = self._current
         if current is not None:
             current.stopped.set()
+
+    def abandon(self, job: Job) -> None:
+        """Have `job`, which was stopped, end without waiting for the window that is being computed. From any thread."""
+        current, voice = self._current, self._voice
+        if current is job and voice is not None:
+            voice.abandon()
 
     def work(self) -> None:
         """Synthesize what comes until stopped; prepare pinned phrases while nothing comes."""
@@ -124,51 +136,60 @@ class SynthesisThread(Worker):
             if order is None:
                 return
             self._current = order.job
-            with self._precedence.urgent():
-                error = self._say(order)
-            self._current = None
-            self._player.end(order.job, error)
+            try:
+                with self._precedence.urgent():
+                    complete, error = self._say(order)
+            finally:
+                self._current = self._voice = None
+            self._player.end(order.job, error, complete=complete)
 
-    def _say(self, order: Order) -> Exception | None:
-        tally = Tally()
+    def _say(self, order: Order) -> tuple[bool, Exception | None]:
+        """Give whether all samples were handed on, and what kept them from it."""
         job = order.job
+        tally = Tally(words=job.words, sentences=job.sentences)
         try:
-            voice = self._shelf.get(order.voice)
-            delivery = self._shelf.delivery(voice, speaker=order.speaker, gain=order.gain)
+            voice = self._voice = self._shelf.get(order.voice, order.language)
+            delivery = self._shelf.delivery(voice, speaker=order.speaker, gain=order.gain, rate=order.rate)
             utterance = Utterance(order.text, delivery, self._shelf.seed)
-            phrase = self._find(utterance, voice) if order.cache else _Phrase("", None, keep=False)
-            if phrase.samples is None:
-                chunks = self._synthesizer.chunks(utterance, voice, tally, job.stopped.is_set)
+            phrase = self._find(utterance, voice, again=job.start > 0) if order.cache else _NOT_KEPT
+            if phrase.recording is None:
+                seeded = replace(utterance, seed=order.seed if utterance.seed is None else utterance.seed)
+                chunks = self._synthesizer.chunks(seeded, voice, tally, job.stopped.is_set, start=job.start)
             else:
-                recording = pieces(phrase.samples, self._synthesizer.capacity)
+                job.words.extend(phrase.recording.words)
+                job.sentences.extend(phrase.recording.sentences)
+                recording = pieces(phrase.recording.samples[job.start :], self._synthesizer.capacity)
+                tally.frames = min(job.start, phrase.recording.samples.size)
                 chunks = self._synthesizer.replay(recording, tally, job.stopped.is_set)
             for chunk in self._recorded(chunks, phrase):
                 self._player.play(job, chunk)
         except (SpeechError, PoolClosedError) as error:
-            return error
+            # Whoever stopped it has had the engine abandon it.
+            return False, None if job.stopped.is_set() and isinstance(error, AbandonedError) else error
         if job.stopped.is_set():
-            return None  # the player gave up, and says so: not all samples exist
-        self._finish(phrase)
+            return False, None  # somebody stopped it, or the player gave up and says so: not all samples exist
+        self._finish(phrase, tally)
         self._post(
             SynthesisEnded(
                 id=job.id,
                 audio_s=seconds(tally.frames),
                 compute_s=tally.compute_s,
                 first_s=tally.first_s,
-                cached=phrase.samples is not None,
+                cached=phrase.recording is not None,
                 voice=voice.info.name,
                 backend=voice.backend,
                 precision=voice.precision,
             )
         )
-        return None
+        return True, None
 
-    def _find(self, utterance: Utterance, voice: VitsVoice) -> _Phrase:
+    def _find(self, utterance: Utterance, voice: VitsVoice, *, again: bool = False) -> _Phrase:
+        """Look a phrase up. `again`: it goes on after an interruption, which makes it no phrase that is said twice."""
         if self._kept is None or len(utterance.text) > LONGEST_CHARS:
-            return _Phrase("", None, keep=False)
+            return _NOT_KEPT
         key = key_of(utterance, voice)
-        samples = self._kept.cache.get(key)
-        return _Phrase(key, samples, keep=samples is None and self._kept.cache.wants(key))
+        recording = self._kept.cache.get(key)
+        return _Phrase(key, recording, keep=recording is None and not again and self._kept.cache.wants(key))
 
     def _recorded(self, chunks: Iterator[AudioChunk], phrase: _Phrase) -> Iterator[AudioChunk]:
         """Pass chunks on, and copy them where the phrase shall be kept."""
@@ -180,11 +201,11 @@ class SynthesisThread(Worker):
                 record.add(chunk.samples)
             yield chunk
 
-    def _finish(self, phrase: _Phrase) -> None:
+    def _finish(self, phrase: _Phrase, tally: Tally) -> None:
         if phrase.keep and self._kept is not None and self._record is not None:
             whole = self._record.taken()
             if whole is not None:
-                self._kept.keeper.keep(phrase.key, whole)
+                self._kept.keeper.keep(phrase.key, Phrase(whole, tuple(tally.words), tuple(tally.sentences)))
 
     def _prepare(self) -> None:
         """Speak one pinned phrase into the cache; one that cannot be spoken is told of and left out."""
@@ -204,19 +225,23 @@ class SynthesisThread(Worker):
         phrase = self._find(utterance, voice)
         if not phrase.keep:
             return
-        for chunk in self._recorded(self._synthesizer.chunks(utterance, voice, Tally()), phrase):
+        tally = Tally()
+        for chunk in self._recorded(self._synthesizer.chunks(utterance, voice, tally), phrase):
             chunk.release()
             if not self._orders.empty():
                 self._unprepared.append(text)
                 return
-        self._finish(phrase)
+        self._finish(phrase, tally)
 
 
 @dataclass(frozen=True, slots=True)
 class _Phrase:
     key: str
-    samples: Samples | None
+    recording: Phrase | None
     keep: bool
+
+
+_NOT_KEPT: Final = _Phrase("", None, keep=False)
 
 
 class _Record:

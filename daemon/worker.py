@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from daemon.messages import Inbox, ThreadDied
+from daemon.inbox import Inbox, ThreadDied
 
 
 class Worker(threading.Thread):

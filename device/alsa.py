@@ -14,11 +14,14 @@ import numpy as np
 from device.errors import SinkError
 from device.format import CHANNELS, PERIOD, RATE, Samples, is_samples, seconds
 
-PERIODS: Final = 6
-"""Periods in the card's buffer, 120 ms. With eight busy processes on two cores a `write` that had to wait 20 ms came
-back after up to 54 ms (PulseAudio's null sink, ordinary priority; its own buffer hid that, a card of two periods would
-have run dry). Six leave as much again for Python's own threads. `drop` empties the buffer at once, so its depth delays
-no cancel; but what a full buffer holds is what a pause or a progress event is wrong by."""
+HALF_PERIOD: Final = PERIOD // 2
+"""Frames per ALSA period, 10 ms. PulseAudio says in steps of a period how much it has taken, and takes as much at once:
+with 20 ms `pending` was as coarse."""
+
+PERIODS: Final = 12
+"""ALSA periods in the card's buffer, 120 ms. With eight busy processes on two cores a `write` that had to wait 20 ms
+came back after up to 54 ms (PulseAudio's null sink, ordinary priority). The room is for those who want to fill it; the
+player keeps `pending` lower, so that what it stops is silent soon."""
 
 DRAIN_MARGIN_S: Final = 5.0
 """What a healthy device may need beyond its own buffer to play out: PulseAudio keeps up to 2 s of its own, a
@@ -60,6 +63,17 @@ class AlsaSink:
         """The device, and once open what it agreed to."""
         return self._name + self._details
 
+    @property
+    def pending(self) -> int:
+        """See `Sink.pending`. 0 where the device has run dry, or does not say."""
+        if self._pcm is None:
+            return 0
+        try:
+            room = int(self._pcm.avail())
+        except self._alsa.ALSAAudioError:
+            return 0  # whatever is wrong, the next write meets it
+        return max(0, self._buffer - room) if room >= 0 else 0
+
     def open(self) -> None:
         """See `Sink.open`."""
         if self._pcm is not None:
@@ -77,7 +91,7 @@ class AlsaSink:
                 rate=RATE,
                 channels=CHANNELS,
                 format=alsaaudio.PCM_FORMAT_FLOAT_LE,
-                periodsize=PERIOD,
+                periodsize=HALF_PERIOD,
                 periods=PERIODS,
             )
             info = pcm.info()

@@ -7,7 +7,7 @@ import time
 from typing import Final
 
 from device.errors import SinkError
-from device.format import PERIOD, Samples, seconds
+from device.format import PERIOD, RATE, Samples, seconds
 
 BUFFER: Final = 6 * PERIOD
 """Frames. As deep as the buffer `device.alsa` asks of a card, so that its writer sees the same pace."""
@@ -31,6 +31,12 @@ class NullSink:
     def description(self) -> str:
         """'null'."""
         return "null"
+
+    @property
+    def pending(self) -> int:
+        """See `Sink.pending`."""
+        silent_at = self._silent_at
+        return 0 if silent_at is None else max(0, round((silent_at - time.monotonic()) * RATE))
 
     def open(self) -> None:
         """See `Sink.open`."""

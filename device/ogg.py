@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import secrets
 import struct
 import zlib
@@ -39,7 +40,7 @@ class OggOpusWriter:
     so that the very last packet is still here to be marked as such. One thread at a time.
     """
 
-    def __init__(self, file: BinaryIO, *, pre_skip: int, vendor: str) -> None:
+    def __init__(self, file: BinaryIO | io.RawIOBase, *, pre_skip: int, vendor: str) -> None:
         """Begin a stream. `pre_skip`: frames the decoder throws away first. `vendor`: the encoder and its version."""
         self._file = file
         self._serial = secrets.randbits(32)

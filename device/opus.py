@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import io
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -140,11 +141,21 @@ class OpusSink:
     fill one wait for more or for `close`, which completes the file to the sample.
     """
 
-    def __init__(self, path: Path | str, *, bitrate: int = 24_000, complexity: int = 5, frame_ms: int = 20) -> None:
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        bitrate: int = 24_000,
+        complexity: int = 5,
+        frame_ms: int = 20,
+        file: io.RawIOBase | None = None,
+    ) -> None:
+        """Take note of it. `file`: written to, page by page, and closed in place of one at `path`, which names it."""
+        self._given = file
         self._path = Path(path)
         self._settings = {"bitrate": bitrate, "complexity": complexity, "frame_ms": frame_ms}
         self._encoder: OpusEncoder | None = None
-        self._file: BinaryIO | None = None
+        self._file: BinaryIO | io.RawIOBase | None = None
         self._ogg: OggOpusWriter | None = None
         self._carry: Samples = np.zeros(0, np.float32)
         self._carried = 0
@@ -155,6 +166,11 @@ class OpusSink:
         """The file's path."""
         return str(self._path)
 
+    @property
+    def pending(self) -> int:
+        """See `Sink.pending`: a file has played what it has taken."""
+        return 0
+
     def open(self) -> None:
         """See `Sink.open`."""
         if self._ogg is not None:
@@ -162,7 +178,7 @@ class OpusSink:
         try:
             with output_errors(self._path):
                 encoder = self._encoder = OpusEncoder(**self._settings)
-                file = self._file = open_output(self._path)
+                file = self._file = self._given or open_output(self._path)
                 self._ogg = OggOpusWriter(file, pre_skip=encoder.lookahead, vendor=encoder.version)
         except SinkError:
             self.close()

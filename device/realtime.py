@@ -59,13 +59,14 @@ def give_way() -> None:
     os.setpriority(os.PRIO_PROCESS, 0, min(_NICEST, os.getpriority(os.PRIO_PROCESS, 0) + GIVEN_WAY))
 
 
-def raise_priority() -> str:
+def raise_priority(*, inherited: bool = False) -> str:
     """Let the calling thread run as soon as it can (SCHED_FIFO); gives 'done' or why not.
 
-    Children and new threads do not inherit it.
+    Children and threads that it starts from now on do so only where `inherited`.
     """
+    policy = os.SCHED_FIFO if inherited else os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
     try:
-        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(AUDIO_PRIORITY))
+        os.sched_setscheduler(0, policy, os.sched_param(AUDIO_PRIORITY))
     except OSError as error:
         return f"refused: {error.strerror} (LimitRTPRIO={AUDIO_PRIORITY} or more would allow it)"
     return DONE

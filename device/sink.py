@@ -17,6 +17,10 @@ class Sink(Protocol):
     def description(self) -> str:
         """Where the sound goes, for people: 'alsa default (48000 Hz, ...)', a file's path, 'null'."""
 
+    @property
+    def pending(self) -> int:
+        """How many frames were taken and are not yet played: a whole buffer at most. 0 where nothing is played."""
+
     def open(self) -> None:
         """Get ready to take frames. Nothing happens where the sink is open already."""
 

@@ -46,6 +46,11 @@ class WavSink:
         """The file's path."""
         return str(self._path)
 
+    @property
+    def pending(self) -> int:
+        """See `Sink.pending`: a file has played what it has taken."""
+        return 0
+
     def open(self) -> None:
         """See `Sink.open`."""
         if self._wav is not None:

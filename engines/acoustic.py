@@ -25,6 +25,7 @@ its own length; more buckets would each take the weights' memory again, 14 MB as
 """
 
 _NOISE: Final = "noise_prior"
+_PRIOR: Final = "prior"
 
 
 class Acoustic(Protocol):
@@ -43,6 +44,9 @@ class Acoustic(Protocol):
 
     def aligned(self, feeds: Feeds) -> Aligned:
         """Compute latents and durations from the inputs of a pack's acoustic graph, and `noise_prior` [1, C, N]."""
+
+    def abandon(self) -> None:
+        """See `Engine.abandon`."""
 
     def close(self) -> None:
         """Free it. Idempotent."""
@@ -68,7 +72,11 @@ class WholeAcoustic:
     def aligned(self, feeds: Feeds) -> Aligned:
         """See `Acoustic.aligned`."""
         inputs = {name: array for name, array in feeds.items() if name != _NOISE}
-        return _align(self._engine.run(inputs)[0], feeds)
+        return _align(self._engine.run(inputs)[_PRIOR][0], feeds)
+
+    def abandon(self) -> None:
+        """See `Engine.abandon`."""
+        self._engine.abandon()
 
     def close(self) -> None:
         """See `Acoustic.close`."""
@@ -136,6 +144,11 @@ class BucketedAcoustic:
         self._buckets.clear()
         return aligned
 
+    def abandon(self) -> None:
+        """See `Engine.abandon`."""
+        for part in self._parts():
+            part.abandon()
+
     def close(self) -> None:
         """See `Acoustic.close`."""
         self._closed = True
@@ -165,7 +178,7 @@ def _in_bucket(bucket: _Bucket, feeds: Feeds, count: int) -> Aligned:
         inputs["noise_duration"] = bucket.noise
     if "sid" in feeds:
         inputs["sid"] = feeds["sid"]
-    return _align(bucket.engine.run(inputs)[0, :, :count], feeds)
+    return _align(bucket.engine.run(inputs)[_PRIOR][0, :, :count], feeds)
 
 
 def _align(prior: NDArray[np.float32], feeds: Feeds) -> Aligned:

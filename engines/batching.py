@@ -196,17 +196,20 @@ class RowEngine:
         self.backend: Final = batcher.backend
         self.precision: Final = batcher.precision
 
-    def run(self, feeds: Feeds) -> NDArray[np.float32]:
+    def run(self, feeds: Feeds) -> dict[str, NDArray[np.float32]]:
         """See `Engine.run`."""
         output = np.empty((1, self._samples), np.float32)
         self.run_into(feeds, output)
-        return output
+        return {"pcm": output}
 
     def run_into(self, feeds: Feeds, output: Samples) -> None:
         """See `Engine.run_into`."""
         if output.size != self._samples:
             raise EngineError("batch", f"gives {self._samples} samples, not {output.size}")
         self._batcher.compute(self._shape, feeds, output)
+
+    def abandon(self) -> None:
+        """See `Engine.abandon`. A batch is others' too."""
 
     def close(self) -> None:
         """Free nothing: the engines are the batcher's."""

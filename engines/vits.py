@@ -17,7 +17,8 @@ from engines.errors import SynthesisError
 from engines.pack import Pack, PackInfo
 from engines.runtime.ort import OrtEngine
 from engines.vocoder import FreeVocoder, Latents, Vocoder
-from engines.windows import UNKNOWN_SPEED, Speed, Window
+from engines.windows import UNKNOWN_SPEED, Speed, Window, output_frames
+from engines.words import WordFinder
 
 _NOISE_FRAMES_PER_ID: Final = 2
 """Prior noise made ahead per phoneme id, at normal speed: what speech takes (default voice). Beyond it noise repeats,
@@ -60,6 +61,7 @@ class VitsVoice:
         """What a window costs here: the schedule follows from it. Whoever has measured it says so."""
         self._acoustic = acoustic
         self.vocoder: Final = vocoder
+        self._words = WordFinder(info.phoneme_ids)
 
     @classmethod
     def load(cls, pack: Pack, *, threads: int = 0) -> VitsVoice:
@@ -107,6 +109,11 @@ class VitsVoice:
         """Run the acoustic part on one sentence. EngineError where it gives what is no number."""
         return self._acoustic.aligned(self.feeds(ids, delivery, noise))
 
+    def words(self, ids: Sequence[int], prior: Aligned) -> list[int]:
+        """Give the first output frame of each word of a sentence."""
+        starts = self._words.starts(ids, prior.durations)
+        return [output_frames(start, self.info.hop, self.info.sample_rate) for start in starts]
+
     def windows(self, latents: Latents, capacity: int) -> Iterator[Window]:
         """Divide a sentence into windows that emit at most `capacity` frames each."""
         return self.vocoder.windows(latents.shape[2], speed=self.speed, capacity=capacity)
@@ -120,6 +127,11 @@ class VitsVoice:
         self.vocoder.render(latents, window, output, gain=delivery.gain, speaker=delivery.speaker)
         if not _all_finite(output):
             raise SynthesisError(self.info.name, "its vocoder part gave values that are no numbers")
+
+    def abandon(self) -> None:
+        """Have what is being computed end soon with EngineError. From any thread."""
+        self._acoustic.abandon()
+        self.vocoder.abandon()
 
     def close(self) -> None:
         """Free both engines. Idempotent."""

@@ -26,6 +26,7 @@ from engines.runtime.graph import (
     cut,
     drop_neutral,
     drop_ones,
+    rename_output,
     rewire,
     value,
 )
@@ -114,6 +115,7 @@ def split(model: onnx.ModelProto, rate: int) -> Split:
     append_resampler(vocoder.graph, output, rate, starts="starts", gain="gain", output="pcm")
 
     acoustic = cut(model, "acoustic", text_inputs, [value(latents, TensorProto.FLOAT, [1, channels, "frames"])])
+    rename_output(acoustic.graph, latents, "latents")
     for part in (acoustic, vocoder, reference):
         onnx.checker.check_model(part)
     return Split(acoustic, vocoder, reference, channels, hop, duration is not None, multi_speaker)

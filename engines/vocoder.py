@@ -47,6 +47,9 @@ class Vocoder(Protocol):
         `gain` is a factor on the samples, which are clipped at full scale.
         """
 
+    def abandon(self) -> None:
+        """See `Engine.abandon`."""
+
     def close(self) -> None:
         """Free the engines. Idempotent."""
 
@@ -109,6 +112,10 @@ class FreeVocoder:
             self._speaker[0] = speaker
             feeds["sid"] = self._speaker
         self._engine.run_into(feeds, output)
+
+    def abandon(self) -> None:
+        """See `Vocoder.abandon`."""
+        self._engine.abandon()
 
     def close(self) -> None:
         """See `Vocoder.close`."""

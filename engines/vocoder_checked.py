@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from device.format import Samples
-from engines.errors import EngineError
+from engines.errors import AbandonedError, EngineError
 from engines.vocoder import FreeVocoder, Latents, Vocoder
 from engines.windows import Speed, Window
 
@@ -69,6 +69,8 @@ class CheckedVocoder:
         try:
             self._vocoder.render(latents, window, output, gain=gain, speaker=speaker)
             _require_sound(self._vocoder, output, gain)
+        except AbandonedError:
+            raise  # nobody wants it any more: that is no fault
         except EngineError as error:
             reason = error
         else:
@@ -79,6 +81,10 @@ class CheckedVocoder:
         _LOG.error("%s; %s %s takes over until the next start", reason, self._safer.backend, self._safer.precision)
         self._vocoder.close()
         self._vocoder, self._fell_back = self._safer, True
+
+    def abandon(self) -> None:
+        """See `Vocoder.abandon`."""
+        self._vocoder.abandon()
 
     def close(self) -> None:
         """See `Vocoder.close`."""

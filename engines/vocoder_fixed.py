@@ -67,6 +67,11 @@ class FixedVocoder:
         feeds.put(0, latents, window, gain=gain, speaker=speaker)
         self._engines[size].run_into(feeds.feeds, output.reshape(1, -1))
 
+    def abandon(self) -> None:
+        """See `Vocoder.abandon`."""
+        for engine in self._engines.values():
+            engine.abandon()
+
     def close(self) -> None:
         """See `Vocoder.close`."""
         for engine in self._engines.values():

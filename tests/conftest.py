@@ -31,6 +31,11 @@ def voice_packs() -> Path:
 
     An import takes some seconds. It is repeated only where the voice or the format of packs has changed.
     """
+    return import_default_voice()
+
+
+def import_default_voice() -> Path:
+    """Give the folder, with the voice in it: for benches too."""
     from engines import importer, piper  # noqa: PLC0415  loads onnx, which most tests do not need
     from engines.pack import PackStore  # noqa: PLC0415
 

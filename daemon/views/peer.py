@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from daemon.config import MqttConfig
 from daemon.errors import DaemonError
-from daemon.link import Topics
 from daemon.mqtt import Connection, Handlers, Received
+from daemon.topics import Topics
 
 _GOODBYE_S: Final = 1.0
 
@@ -24,12 +24,13 @@ class Peer:
         handlers = Handlers(
             connected=self._arrived.put,
             subscribed=lambda _problem: None,
-            disconnected=lambda: None,
+            disconnected=lambda _problem: None,
             protocol_refused=lambda: self._arrived.put(None),
             received=self._arrived.put,
             died=self._arrived.put,
         )
-        self._connection = Connection(config, f"speakd-view-{uuid.uuid4().hex[:12]}", handlers)
+        once = config.model_copy(update={"session_expiry_s": 0})
+        self._connection = Connection(once, f"speakd-view-{uuid.uuid4().hex[:12]}", handlers)
         self._connection.start()
 
     def speak(self, command: dict[str, Any]) -> None:
@@ -45,6 +46,7 @@ class Peer:
                 raise TimeoutError(f"nothing was heard for {timeout_s:g} s") from None
             match arrived:
                 case Received():
+                    arrived.acknowledge()
                     kind = "status" if arrived.topic == self._topics.status else "event"
                     return kind, json.loads(arrived.payload)
                 case None:

@@ -15,9 +15,9 @@ Feeds: TypeAlias = Mapping[str, NDArray[np.generic]]
 
 
 class Engine(Protocol):
-    """A graph with one output, ready to run. One thread at a time uses it.
+    """A graph, ready to run. One thread at a time uses it; `abandon` is for any other.
 
-    Implementations: ONNX Runtime; TensorRT on a Jetson. Every method but `close` raises EngineError.
+    Implementations: ONNX Runtime; TensorRT on a Jetson. Every method but `close` and `abandon` raises EngineError.
     """
 
     @property
@@ -28,11 +28,17 @@ class Engine(Protocol):
     def precision(self) -> str:
         """In what: 'fp32', ..."""
 
-    def run(self, feeds: Feeds) -> NDArray[np.float32]:
-        """Compute the output into memory of its own, which stays the caller's."""
+    def run(self, feeds: Feeds) -> dict[str, NDArray[np.float32]]:
+        """Compute every output, by name, into memory of its own, which stays the caller's."""
 
     def run_into(self, feeds: Feeds, output: Samples) -> None:
-        """Compute the output straight into `output`, which must have just its size."""
+        """Compute the first output straight into `output`, which must have just its size."""
+
+    def abandon(self) -> None:
+        """Have the run that is under way, if any, end soon with EngineError; the next one is none the worse.
+
+        An engine whose runs are over in some milliseconds anyway need do nothing.
+        """
 
     def close(self) -> None:
         """Free the graph. Idempotent."""

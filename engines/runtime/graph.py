@@ -97,6 +97,18 @@ def rewire(graph: onnx.GraphProto, old: str, new: str) -> None:
                 node.input[i] = new
 
 
+def rename_output(graph: onnx.GraphProto, old: str, new: str) -> None:
+    """Call the output `old` of the graph `new`."""
+    rewire(graph, old, new)
+    for node in graph.node:
+        for i, name in enumerate(node.output):
+            if name == old:
+                node.output[i] = new
+    for item in graph.output:
+        if item.name == old:
+            item.name = new
+
+
 def replace(graph: onnx.GraphProto, old: onnx.NodeProto, new: Sequence[onnx.NodeProto]) -> None:
     """Put nodes in the place of another."""
     position = list(graph.node).index(old)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.format import Samples
-from engines.errors import EngineError
+from engines.errors import AbandonedError, EngineError
 
 if TYPE_CHECKING:
     from engines.runtime.engine import Feeds
@@ -61,36 +61,48 @@ class OrtEngine:
             self._session: Any = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # the binding raises bare subclasses of Exception, one per status code
             raise EngineError(self._name, f"cannot be loaded: {error}") from error
-        self._output: str = self._session.get_outputs()[0].name
+        self._outputs: list[str] = [item.name for item in self._session.get_outputs()]
+        self._running: Any = None
 
-    def run(self, feeds: Feeds) -> NDArray[np.float32]:
+    def run(self, feeds: Feeds) -> dict[str, NDArray[np.float32]]:
         """See `Engine.run`."""
+        session = self._session_or_raise()
+        options = self._options(feeds)
         try:
-            result: NDArray[np.float32] = self._session_or_raise().run(
-                [self._output], dict(feeds), self._run_options(feeds)
-            )[0]
+            values = session.run(self._outputs, dict(feeds), options)
         except self._failures() as error:
-            raise EngineError(self._name, f"failed: {error}") from error
-        return result
+            raise self._error(error, options) from error
+        return dict(zip(self._outputs, values, strict=True))
 
     def run_into(self, feeds: Feeds, output: Samples) -> None:
         """See `Engine.run_into`. Inputs and output are bound by address: nothing is copied."""
         session = self._session_or_raise()
+        options = self._options(feeds)
         try:
             binding = session.io_binding()
             for name, array in feeds.items():
                 binding.bind_cpu_input(name, array)
-            binding.bind_output(self._output, "cpu", 0, np.float32, output.shape, output.ctypes.data)
-            session.run_with_iobinding(binding)
+            binding.bind_output(self._outputs[0], "cpu", 0, np.float32, output.shape, output.ctypes.data)
+            session.run_with_iobinding(binding, options)
         except self._failures() as error:
-            raise EngineError(self._name, f"failed: {error}") from error
+            raise self._error(error, options) from error
+
+    def abandon(self) -> None:
+        """See `Engine.abandon`. ONNX Runtime looks at this between two nodes, so within a few milliseconds."""
+        running = self._running
+        if running is not None:
+            running.terminate = True
 
     def close(self) -> None:
         """See `Engine.close`."""
         self._session = None
 
-    def _run_options(self, feeds: Feeds) -> Any:  # noqa: ANN401  onnxruntime has no types
-        options = self._ort.RunOptions()
+    def _error(self, error: Exception, options: Any) -> EngineError:  # noqa: ANN401
+        return AbandonedError(self._name) if options.terminate else EngineError(self._name, f"failed: {error}")
+
+    def _options(self, feeds: Feeds) -> Any:  # noqa: ANN401
+        """Give options for one run, which `abandon` can reach; one that comes between two runs reaches nobody."""
+        options = self._running = self._ort.RunOptions()
         if self._usual_bytes is not None and sum(array.nbytes for array in feeds.values()) > self._usual_bytes:
             options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
         return options

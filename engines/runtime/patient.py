@@ -30,7 +30,7 @@ class PatientEngine:
         """See `Engine.precision`."""
         return self._engine.precision
 
-    def run(self, feeds: Feeds) -> NDArray[np.float32]:
+    def run(self, feeds: Feeds) -> dict[str, NDArray[np.float32]]:
         """See `Engine.run`."""
         self._precedence.wait_turn()
         return self._engine.run(feeds)
@@ -39,6 +39,10 @@ class PatientEngine:
         """See `Engine.run_into`."""
         self._precedence.wait_turn()
         self._engine.run_into(feeds, output)
+
+    def abandon(self) -> None:
+        """See `Engine.abandon`."""
+        self._engine.abandon()
 
     def close(self) -> None:
         """See `Engine.close`."""

@@ -86,11 +86,10 @@ class TrtEngine:
             raise EngineError(self._name, f"cannot be loaded: its tensor {tensor} is of type {element}")
         return shape, np.dtype(_ELEMENTS[element])
 
-    def run(self, feeds: Feeds) -> NDArray[np.float32]:
+    def run(self, feeds: Feeds) -> dict[str, NDArray[np.float32]]:
         """See `Engine.run`."""
-        name, array = self._first_output()
-        self._compute(feeds, name, array)
-        return array.copy()
+        self._compute(feeds, *self._first_output())
+        return {name: array.copy() for name, array in self._outputs.items()}
 
     def run_into(self, feeds: Feeds, output: Samples) -> None:
         """See `Engine.run_into`. Nothing is copied where `output` lies in the GPU's memory, as a pool's buffers do."""
@@ -108,6 +107,9 @@ class TrtEngine:
         if self._engine is None:
             raise EngineError(self._name, "is closed")
         return self._owner.describe(self._engine)
+
+    def abandon(self) -> None:
+        """See `Engine.abandon`. A run takes some milliseconds."""
 
     def close(self) -> None:
         """See `Engine.close`."""

@@ -28,8 +28,9 @@ import onnx
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:1] = [str(TESTS.parent)]  # not this folder, where daemon.py would be taken for our package
 
-from daemon.messages import Inbox, PlaybackEnded, PlaybackStarted, RenderEnded
-from daemon.player import Job, Player
+from daemon.inbox import Inbox, PlaybackEnded, PlaybackStarted, RenderEnded
+from daemon.job import Job
+from daemon.player import Player
 from daemon.rendering import BUFFER_FRAMES, Renderers, RenderOrder
 from daemon.synthesis import Engines, Order, SynthesisThread
 from device.format import Samples, seconds

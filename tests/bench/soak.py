@@ -24,8 +24,9 @@ TESTS = Path(__file__).parents[1]
 sys.path[:1] = [str(TESTS.parent), str(TESTS)]  # not this folder, where a file would be taken for our package daemon
 
 from daemon.engine_room import BUFFER_FRAMES
-from daemon.messages import Inbox, PlaybackEnded
-from daemon.player import Job, Player
+from daemon.inbox import Inbox, PlaybackEnded
+from daemon.job import Job
+from daemon.player import Player
 from daemon.synthesis import Engines, Order, SynthesisThread
 from device.heap import map_large_blocks
 from device.memory import HostBufferPool

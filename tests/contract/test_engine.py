@@ -38,11 +38,15 @@ class EachSize:
         self.backend = self._engines[1].backend
         self.precision = self._engines[1].precision
 
-    def run(self, feeds: Feeds) -> NDArray[np.float32]:
+    def run(self, feeds: Feeds) -> dict[str, NDArray[np.float32]]:
         return self._of(feeds).run(feeds)
 
     def run_into(self, feeds: Feeds, output: NDArray[np.float32]) -> None:
         self._of(feeds).run_into(feeds, output)
+
+    def abandon(self) -> None:
+        for engine in self._engines.values():
+            engine.abandon()
 
     def close(self) -> None:
         for engine in self._engines.values():
@@ -82,10 +86,21 @@ class TestEngine:
         assert engine.precision
 
     def test_it_computes(self, engine: Engine) -> None:
-        np.testing.assert_array_equal(engine.run(feeds(5)), 2 * np.arange(5) + 0.5)
+        np.testing.assert_array_equal(engine.run(feeds(5))["y"], 2 * np.arange(5) + 0.5)
+
+    def test_every_output_has_its_name(self, engine: Engine) -> None:
+        outputs = engine.run(feeds(5))
+        assert list(outputs) == ["y", "xx"]
+        np.testing.assert_array_equal(outputs["xx"], 2 * np.arange(5))
+
+    def test_a_run_is_none_the_worse_for_another_one_abandoned(self, engine: Engine) -> None:
+        engine.abandon()
+        assert engine.run(feeds(5))["y"].size == 5
+        engine.abandon()
+        assert engine.run(feeds(5))["y"].size == 5
 
     def test_a_result_stays_the_callers(self, engine: Engine) -> None:
-        first = engine.run(feeds(5))
+        first = engine.run(feeds(5))["y"]
         engine.run(feeds(5, offset=9))
         np.testing.assert_array_equal(first, 2 * np.arange(5) + 0.5)
 
@@ -98,7 +113,7 @@ class TestEngine:
         for count in (1, 1000, 3, 200):
             output = np.zeros(count, np.float32)
             engine.run_into(feeds(count), output)
-            np.testing.assert_array_equal(output, engine.run(feeds(count)))
+            np.testing.assert_array_equal(output, engine.run(feeds(count))["y"])
 
     @pytest.mark.parametrize(
         "wrong",
@@ -116,7 +131,7 @@ class TestEngine:
             engine.run(wrong)
         with pytest.raises(EngineError):
             engine.run_into(wrong, np.zeros(3, np.float32))
-        np.testing.assert_array_equal(engine.run(feeds(3)), 2 * np.arange(3) + 0.5)
+        np.testing.assert_array_equal(engine.run(feeds(3))["y"], 2 * np.arange(3) + 0.5)
 
     def test_an_output_of_another_size_is_an_engine_error(self, engine: Engine) -> None:
         with pytest.raises(EngineError):

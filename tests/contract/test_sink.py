@@ -121,6 +121,20 @@ class TestSink:
             rig.sink.close()
         rig.check([second], complete=False)
 
+    def test_tells_how_much_it_has_still_to_play(self, rig: Rig) -> None:
+        assert rig.sink.pending == 0
+        with rig.listening():
+            rig.sink.open()
+            rig.sink.write(rig.signal(RATE // 20, 0))
+            pending = rig.sink.pending
+            assert 0 < pending <= RATE // 20 if rig.paced else pending == 0
+            threading.Event().wait(0.02)
+            assert rig.sink.pending < RATE // 20
+            rig.sink.drain()
+            assert rig.sink.pending == 0
+            rig.sink.close()
+        assert rig.sink.pending == 0
+
     def test_closes_twice_and_before_it_was_opened(self, rig: Rig) -> None:
         rig.sink.close()
         rig.sink.open()

@@ -7,9 +7,10 @@ import pytest
 from simulators.faulty_sink import FaultySink
 
 from daemon import app
+from daemon.commands import Speak
 from daemon.config import AudioConfig, Config, MemoryConfig, VoiceConfig
 from daemon.errors import DaemonError
-from daemon.messages import Failed, Speak
+from daemon.events import Failed
 from device.errors import PoolTooLargeError
 from device.format import Samples
 from engines.errors import VoiceError

@@ -19,35 +19,46 @@ from daemon.config_text import config_command, schema, show
 from daemon.errors import ConfigError, DaemonError
 
 KEYS = {
-    "device": ["name"],
+    "device": ["name", "groups"],
     "mqtt": [
         "host",
         "port",
         "topic_prefix",
         "keepalive_s",
         "username",
+        "username_file",
         "password_file",
         "tls",
         "tls_ca_file",
+        "tls_cert_file",
+        "tls_key_file",
+        "session_expiry_s",
         "max_payload_bytes",
         "reconnect_min_s",
         "reconnect_max_s",
     ],
-    "audio": ["output", "device", "path"],
+    "audio": ["output", "device", "lead_ms", "path"],
     "voice": ["packs", "default", "speaker", "length_scale", "noise_scale", "noise_w", "seed"],
     "engine": ["backend", "precision", "threads", "plans"],
     "memory": ["pinned_limit_mb", "pool_buffers"],
     "encoder": ["codec", "bitrate", "frame_ms", "complexity"],
+    "render": ["shared", "folder", "file_format", "max_renders"],
+    "journal": ["file", "keep", "speak_after_restart_s"],
     "cache": ["enabled", "folder", "max_mb", "min_free_mb", "phrases"],
-    "limits": ["max_text_chars", "max_queue", "phonemes_timeout_s"],
+    "limits": ["max_text_chars", "max_queue", "max_queue_bytes", "max_commands_per_s", "phonemes_timeout_s"],
 }
 
 BOUNDS = {
     "mqtt.port": (1, 65535),
     "mqtt.keepalive_s": (5, 3600),
+    "mqtt.session_expiry_s": (0, 86400),
     "mqtt.max_payload_bytes": (256, 1048576),
     "mqtt.reconnect_min_s": (1, 3600),
     "mqtt.reconnect_max_s": (1, 3600),
+    "audio.lead_ms": (20, 120),
+    "render.max_renders": (1, 1000),
+    "journal.keep": (100, 1000000),
+    "journal.speak_after_restart_s": (0, 86400),
     "voice.speaker": (0, 10000),
     "voice.length_scale": (0.25, 4.0),
     "voice.noise_scale": (0.0, 2.0),
@@ -62,6 +73,8 @@ BOUNDS = {
     "cache.min_free_mb": (0, 1048576),
     "limits.max_text_chars": (1, 100000),
     "limits.max_queue": (1, 10000),
+    "limits.max_queue_bytes": (1024, 1073741824),
+    "limits.max_commands_per_s": (0.1, 10000.0),
     "limits.phonemes_timeout_s": (1.0, 600.0),
 }
 

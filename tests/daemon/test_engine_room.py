@@ -15,11 +15,11 @@ from simulators.cuda_driver import SimulatedDriver
 from simulators.driver_gpu import DriverGpu
 from simulators.tensorrt import World
 
-from daemon import plan_rebuild, voice_build
+from daemon import app, plan_rebuild, voice_build
 from daemon.cli import main
+from daemon.commands import Speak
 from daemon.config import Config, load
-from daemon.messages import Event, Failed, Finished, SpeakReceived, Synthesized, make_speak
-from daemon.service import Service
+from daemon.events import Event, Finished, Synthesized
 from device import cuda
 from device.errors import CudaError, PoolTooLargeError
 from device.format import Samples
@@ -75,17 +75,7 @@ class AddressSink(NullSink):
 
 
 def say(config: Config, sink: NullSink, text: str = "Hello there.") -> list[Event]:
-    events: list[Event] = []
-    service = Service(config, sink, events.append)
-    try:
-        service.start()
-        command = make_speak({"text": text})
-        service.speaker.handle(SpeakReceived(command, time.monotonic()))
-        while not isinstance(events[-1], Finished | Failed):
-            service.speaker.handle(service.inbox.get(timeout=TIMEOUT_S))
-    finally:
-        service.stop()
-    return events
+    return app.say(config, sink, Speak(text=text))
 
 
 def test_a_built_voice_speaks_from_the_gpu_without_a_copy(

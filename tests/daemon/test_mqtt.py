@@ -71,7 +71,7 @@ def attempts(listener: Listener, count: int) -> list[tuple[float, int]]:
     handlers = Handlers(
         connected=lambda _version: None,
         subscribed=lambda _problem: None,
-        disconnected=lambda: None,
+        disconnected=lambda _problem: None,
         protocol_refused=lambda: refusals.put("again"),
         received=lambda _message: None,
         died=lambda _error: None,
@@ -124,8 +124,10 @@ def test_a_connection_that_was_once_good_keeps_its_version(listen: Callable[[byt
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"username": "u", "password_file": "no"}, "password_file .*no has no password"),
-        ({"username": "u", "password_file": "empty"}, "password_file .*empty has no password"),
+        ({"username": "u", "password_file": "no"}, "password_file .*no has nothing usable"),
+        ({"username": "u", "password_file": "empty"}, "password_file .*empty has nothing usable"),
+        ({"username_file": "no"}, "username_file .*no has nothing usable"),
+        ({"tls": True, "tls_cert_file": "empty"}, "tls_cert_file.*empty"),
         ({"tls": True, "tls_ca_file": "no"}, "tls_ca_file .*no"),
         ({"tls": True, "tls_ca_file": "empty"}, "tls_ca_file .*empty"),
     ],

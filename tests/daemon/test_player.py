@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 from simulators.faulty_sink import FaultySink
 
-from daemon.messages import AudioState, Inbox, PlaybackEnded, PlaybackStarted, RealtimeAnswer, ThreadDied
-from daemon.player import Job, Player
+from daemon.inbox import AudioState, Inbox, PlaybackEnded, PlaybackStarted, RealtimeAnswer, ThreadDied, WordReached
+from daemon.job import Job
+from daemon.player import _FADE as FADE
+from daemon.player import Player
 from device.errors import SinkError
 from device.format import PERIOD, RATE, Samples
 from device.memory import AudioChunk, HostBufferPool
@@ -191,7 +194,7 @@ def test_after_a_failure_the_rest_of_an_utterance_is_not_played(bench: Bench, si
     assert sink.frames == 0
 
 
-def test_a_stop_is_silence_within_a_period(bench: Bench, sink: FaultySink) -> None:
+def test_a_stop_is_a_short_fade_and_then_silence(bench: Bench, sink: FaultySink) -> None:
     sink.gate = threading.Event()
     bench.player.start()
     job = Job("a")
@@ -203,18 +206,161 @@ def test_a_stop_is_silence_within_a_period(bench: Bench, sink: FaultySink) -> No
     sink.gate.set()
     bench.player.join(TIMEOUT_S)
     assert not bench.player.is_alive()
-    assert sink.frames == PERIOD
-    # Dropped before it is closed: closing plays out what a card still has.
-    assert sink.calls[-2:] == ["drop", "close"]
+    assert sink.frames == PERIOD + FADE
+    assert sink.calls[-2:] == ["drain", "close"]
     assert bench.pool.free == BUFFERS
 
 
-def test_a_stop_while_the_engine_is_behind_drops_what_the_card_still_has(bench: Bench, sink: FaultySink) -> None:
+class Heard(NullSink):
+    """The null sink, with all that it took kept."""
+
+    def __init__(self, *, paced: bool = True) -> None:
+        super().__init__(paced=paced)
+        self.samples: list[Samples] = []
+        self.reached = threading.Event()
+        self.until = 0
+
+    def write(self, samples: Samples) -> None:
+        self.samples.append(samples.copy())
+        super().write(samples)
+        if self.frames >= self.until:
+            self.reached.set()
+
+    @property
+    def all(self) -> Samples:
+        return np.concatenate(self.samples)
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return Heard()
+
+
+@pytest.fixture
+def loud(heard: Heard) -> Iterator[Bench]:
+    """Give a player whose chunks are all ones, and that has played a third of a second of one."""
+    bench = Bench(heard)
     bench.player.start()
-    bench.player.play(Job("a"), bench.chunk(PERIOD))
-    assert sink.written.acquire(timeout=TIMEOUT_S)
+    heard.until = RATE // 3
+    yield bench
     bench.stop()
-    assert sink.calls[-2:] == ["drop", "close"]
+
+
+def play_ones(bench: Bench, job: Job, frames: int) -> None:
+    chunk = bench.chunk(frames)
+    chunk.samples[:] = 1
+    bench.player.play(job, chunk)
+    bench.player.end(job)
+
+
+class TestCut:
+    def test_fades_within_the_lead_and_may_go_on_from_the_word(self, loud: Bench, heard: Heard) -> None:
+        job = Job("a", words=[0, 5000, 10_000, 40_000], sentences=[0])
+        play_ones(loud, job, RATE)
+        assert heard.reached.wait(TIMEOUT_S)
+        began = time.monotonic()
+        job.stopped.set()
+        end = ends(loud.until_end())
+        assert end.at - began < 0.1
+        assert end.cut_at == 10_000
+        whole = heard.all
+        length = round(end.audio_s * RATE)
+        assert np.all(whole[: length - FADE] == 1)
+        fade = whole[length - FADE : length]
+        assert fade[-1] == 0
+        assert np.abs(np.diff(fade)).max() < 0.01, "no step that would click"
+        assert not whole[length:].any()
+
+    def test_one_that_goes_on_begins_with_its_word_and_fades_in(self, loud: Bench, heard: Heard) -> None:
+        heard.until = 1
+        play_ones(loud, Job("a", start=10_000, words=[0, 10_000]), 4800)
+        end = ends(loud.until_end())
+        assert (end.audio_s, end.cut_at) == (14_800 / RATE, None)
+        assert 0 < heard.all[0] < 0.01
+        assert np.abs(np.diff(heard.all[:4800])).max() < 0.01
+        assert heard.all[PERIOD] == 1
+
+    def test_one_that_yields_ends_with_its_sentence(self, loud: Bench, heard: Heard) -> None:
+        job = Job("a", words=[0, 20_000], sentences=[0, 20_000, 30_000])
+        heard.until = 1
+        play_ones(loud, job, RATE)
+        assert heard.reached.wait(TIMEOUT_S)
+        job.yielding.set()
+        end = ends(loud.until_end())
+        assert (end.audio_s, end.cut_at) == (20_000 / RATE, 20_000)
+        assert job.stopped.is_set(), "so that the engine ends too"
+
+    def test_one_that_was_not_begun_is_not_heard(self, loud: Bench, heard: Heard) -> None:
+        job = Job("a", start=960, words=[0])
+        job.stopped.set()
+        play_ones(loud, job, RATE)
+        end = ends(loud.until_end())
+        assert (end.audio_s, end.cut_at) == (0.02, 960)
+        assert heard.frames == 0
+
+    def test_one_that_was_heard_to_its_end_is_over(self, loud: Bench, heard: Heard) -> None:
+        job = Job("a")
+        heard.until = 4800
+        play_ones(loud, job, 4800)
+        assert heard.reached.wait(TIMEOUT_S)
+        job.stopped.set()
+        assert ends(loud.until_end()).cut_at is None
+
+    def test_the_next_one_joins_without_a_gap_in_time(self, loud: Bench, heard: Heard) -> None:
+        first = Job("a")
+        play_ones(loud, first, RATE)
+        assert heard.reached.wait(TIMEOUT_S)
+        first.stopped.set()
+        loud.until_end()
+        play_ones(loud, Job("b"), 4800)
+        loud.until_end()
+        assert heard.underruns == 0
+
+    def test_silence_after_it_ends_too(self, loud: Bench, heard: Heard) -> None:
+        job = Job("a")
+        play_ones(loud, job, RATE)
+        assert heard.reached.wait(TIMEOUT_S)
+        job.stopped.set()
+        loud.until_end()
+        wait_until(lambda: heard.pending == 0)
+        threading.Event().wait(0.3)
+        play_ones(loud, Job("b"), 960)
+        loud.until_end()
+        assert heard.underruns == 0
+
+
+class TestGain:
+    @pytest.mark.parametrize(("gain", "level"), [(0.5, 0.5), (0.0, 0.0), (2.0, 1.0)])
+    def test_moves_without_a_step_and_is_clipped(self, loud: Bench, heard: Heard, gain: float, level: float) -> None:
+        play_ones(loud, Job("a"), RATE)
+        assert heard.reached.wait(TIMEOUT_S)
+        loud.player.set_gain(gain)
+        ends(loud.until_end())
+        assert heard.all[-1] == level
+        assert np.abs(np.diff(heard.all)).max() < 0.01
+
+    def test_of_before_holds_for_the_first_sample(self, loud: Bench, heard: Heard) -> None:
+        loud.player.set_gain(0.5)
+        play_ones(loud, Job("a"), 4800)
+        loud.until_end()
+        assert np.all(heard.all == 0.5)
+
+
+def test_words_are_told_once_each_and_not_before_they_are_heard(loud: Bench, heard: Heard) -> None:
+    play_ones(loud, Job("a", marks=True, words=[0, 10_000, 10_001, 47_999]), RATE)
+    messages = loud.until_end()
+    words = [message for message in messages if isinstance(message, WordReached)]
+    (started,) = [message for message in messages if isinstance(message, PlaybackStarted)]
+    assert [word.index for word in words] == [0, 1, 2, 3]
+    for word, frame in zip(words, [0, 10_000, 10_001, 47_999], strict=True):
+        assert -0.01 < word.at - started.at - frame / RATE < 0.1
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.01)
 
 
 def test_a_stop_after_the_end_forgets_nothing(bench: Bench, sink: FaultySink) -> None:
@@ -232,7 +378,7 @@ def test_a_stop_copes_with_a_sink_that_fails_then_too(bench: Bench, sink: Faulty
     bench.player.start()
     bench.player.play(Job("a"), bench.chunk(PERIOD))
     assert sink.written.acquire(timeout=TIMEOUT_S)
-    sink.fail.add("drop")
+    sink.fail.add("drain")
     bench.stop()
     assert sink.calls[-1] == "close"
     assert not any(isinstance(message, ThreadDied) for message in drained(bench.posted))

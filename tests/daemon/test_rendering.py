@@ -14,8 +14,8 @@ import pytest
 from simulators import tiny_voice
 
 from daemon.errors import RenderQueueFullError, StoppedError
-from daemon.messages import Inbox, RenderEnded, ThreadDied
-from daemon.player import Job
+from daemon.inbox import Inbox, RenderEnded, ThreadDied
+from daemon.job import Job
 from daemon.rendering import Renderers, RenderOrder
 from device.errors import SinkError
 from device.format import PERIOD, Samples

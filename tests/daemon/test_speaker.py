@@ -1,34 +1,71 @@
 from __future__ import annotations
 
+import json
+import math
 from collections import Counter
+from dataclasses import replace
+from typing import Any
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from daemon.commands import (
+    Cancel,
+    ConfigSet,
+    Control,
+    MuteSet,
+    Pause,
+    Ping,
+    Priority,
+    QueueGet,
+    Resume,
+    Skip,
+    Speak,
+    VoiceSet,
+    VoicesGet,
+    VolumeSet,
+)
 from daemon.errors import PayloadError
-from daemon.messages import (
+from daemon.events import (
     Accepted,
-    AudioState,
-    Connected,
+    Cancelled,
+    Done,
     Event,
+    Expired,
     Failed,
     Finished,
+    Interrupted,
+    Known,
+    QueueState,
+    Rejected,
+    Settings,
+    Started,
+    Superseded,
+    Synthesized,
+    VoiceInfo,
+    Voices,
+    Word,
+)
+from daemon.inbox import (
+    AudioState,
+    Connected,
+    ControlReceived,
+    Inbox,
+    Origin,
     PayloadRefused,
     PlaybackEnded,
     PlaybackStarted,
-    Priority,
-    Rejected,
-    Speak,
+    RenderEnded,
+    RenderStarted,
     SpeakReceived,
-    Started,
     Stop,
     SynthesisEnded,
-    Synthesized,
+    Tick,
+    WordReached,
 )
+from daemon.job import Job
+from daemon.journal import PLAUSIBLE_WALL, Clock, Journal
 from daemon.queue import Waiting
-from daemon.speaker import Speaker
+from daemon.speaker import Bounds, Hands, Speaker
 from device.errors import PoolClosedError, SinkError
 from engines.errors import (
     EngineError,
@@ -42,24 +79,63 @@ from engines.errors import (
 CAPACITY = 3
 
 
+BOUNDS = Bounds(queue=CAPACITY, queue_bytes=1000, rate_per_s=1000, burst=1000, renders=2, speak_after_restart_s=60)
+
+
 class Bench:
-    """A speaker without engine and player: what it published, what it began."""
+    """A speaker without engine and player: what it published, what it began, whom it cut."""
 
-    def __init__(self, capacity: int = CAPACITY) -> None:
+    def __init__(self, journal: Journal | None = None, **bounds: Any) -> None:  # noqa: ANN401
         self.events: list[Event] = []
+        self.origins: list[Origin] = []
         self.begun: list[Waiting] = []
-        self.speaker = Speaker(
-            queue_capacity=capacity, output="null", publish=self.events.append, begin=self.begun.append
+        self.cuts: list[tuple[str, bool]] = []
+        self.settings: list[Settings] = []
+        self.now = 0.0
+        self.words: list[int] = []
+        self.journal = journal or Journal(None)
+        hands = Hands(
+            publish=self.publish,
+            begin=self.begin,
+            cut=lambda job, at_once: self.cuts.append((job.id, at_once)),
+            render=lambda waiting: (Job(waiting.id), f"{waiting.id}.wav"),
+            apply=self.settings.append,
+            voices=lambda: [VoiceInfo(name="joe", language="en-us", speakers=())],
         )
+        self.speaker = Speaker(replace(BOUNDS, **bounds), self.journal, "null", hands)
 
-    def speak(self, command_id: str, priority: Priority = Priority.MESSAGE, at: float = 0.0) -> None:
-        self.speaker.handle(SpeakReceived(Speak(id=command_id, text="a", priority=priority), at))
+    def publish(self, event: Event, origin: Origin) -> None:
+        self.events.append(event)
+        self.origins.append(origin)
+
+    def begin(self, waiting: Waiting) -> Job:
+        self.begun.append(waiting)
+        return Job(waiting.id, start=waiting.resume_at, words=[0, 1000, 2000], sentences=[0, 1500])
+
+    @property
+    def began(self) -> list[str]:
+        return [waiting.id for waiting in self.begun]
+
+    def handle(self, message: Inbox) -> None:
+        self.speaker.handle(message, Clock("boot", self.now, PLAUSIBLE_WALL + self.now))
+
+    def speak(self, command_id: str, priority: Priority = Priority.MESSAGE, at: float = 0.0, **fields: Any) -> None:  # noqa: ANN401
+        command = Speak.model_validate({"text": "a", **fields, "id": command_id, "priority": priority})
+        self.handle(SpeakReceived(command, at))
+
+    def control(self, command: Control) -> Event:
+        self.handle(ControlReceived(command))
+        return self.events[-1]
 
     def start(self, command_id: str, at: float = 0.1) -> None:
-        self.speaker.handle(PlaybackStarted(command_id, at))
+        self.handle(PlaybackStarted(command_id, at))
+
+    def silence(self, command_id: str, cut_at: int = 1000) -> None:
+        """Have the player say that it stopped where it was told to."""
+        self.handle(PlaybackEnded(command_id, self.now, 0.03, None, cut_at))
 
     def synthesize(self, command_id: str, audio_s: float = 2.0) -> None:
-        self.speaker.handle(
+        self.handle(
             SynthesisEnded(
                 id=command_id,
                 audio_s=audio_s,
@@ -73,10 +149,10 @@ class Bench:
         )
 
     def end(self, command_id: str, error: Exception | None = None, audio_s: float = 2.0) -> None:
-        self.speaker.handle(PlaybackEnded(command_id, 3.0, audio_s, error))
+        self.handle(PlaybackEnded(command_id, 3.0, audio_s, error))
 
     def kinds(self, command_id: str | None = None) -> list[str]:
-        return [event.event for event in self.events if command_id is None or event.id == command_id]
+        return [event.event for event in self.events if command_id is None or getattr(event, "id", None) == command_id]
 
 
 @pytest.fixture
@@ -100,7 +176,7 @@ class TestOneCommand:
         bench.speak("a", at=10.0)
         bench.start("a", at=10.0701)
         bench.synthesize("a", audio_s=2.0004)
-        bench.speaker.handle(PlaybackEnded("a", 12.5, 2.0004))
+        bench.handle(PlaybackEnded("a", 12.5, 2.0004))
         _, started, synthesized, finished = bench.events
         assert isinstance(started, Started)
         assert (started.ttfa_ms, started.output) == (70.1, "null")
@@ -160,20 +236,11 @@ class TestQueue:
     def test_one_speaks_while_the_others_wait(self, bench: Bench) -> None:
         for command_id in "abc":
             bench.speak(command_id)
-        assert [waiting.command.id for waiting in bench.begun] == ["a"]
+        assert bench.began == ["a"]
         assert [event.ahead for event in bench.events if isinstance(event, Accepted)] == [0, 1, 2]
         bench.end("a")
         bench.end("b", VoiceError("x", "is missing"))
-        assert [waiting.command.id for waiting in bench.begun] == ["a", "b", "c"]
-
-    def test_the_urgent_overtakes_who_waits_but_not_who_speaks(self, bench: Bench) -> None:
-        bench.speak("a")
-        bench.speak("b")
-        bench.speak("c", Priority.CRITICAL)
-        bench.end("a")
-        bench.end("c")
-        assert [waiting.command.id for waiting in bench.begun] == ["a", "c", "b"]
-        assert [event.ahead for event in bench.events if isinstance(event, Accepted)] == [0, 1, 1]
+        assert bench.began == ["a", "b", "c"]
 
     def test_that_is_full_rejects(self, bench: Bench) -> None:
         for number in range(CAPACITY + 2):
@@ -196,18 +263,409 @@ class TestQueue:
         ]
         bench.end("a")
         bench.end("b")
-        assert [waiting.command.id for waiting in bench.begun] == ["a", "b"]
+        assert bench.began == ["a", "b"]
 
-    def test_an_id_may_be_used_again_afterwards(self, bench: Bench) -> None:
+    def test_an_id_that_has_ended_is_answered_and_not_spoken_again(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.end("a")
+        finished = bench.events[-1]
+        bench.speak("a")
+        known = bench.events[-1]
+        assert isinstance(known, Known)
+        assert known.final == json.loads(finished.to_json())
+        assert bench.began == ["a"]
+
+    def test_is_bounded_by_bytes_too(self, bench: Bench) -> None:
+        bench.speak("a", text="x" * 900)
+        bench.speak("b", text="x" * 900)
+        bench.speak("c", text="ü" * 60)
+        rejected = bench.events[-1]
+        assert isinstance(rejected, Rejected)
+        assert (rejected.id, rejected.code) == ("c", "queue_full")
+
+    def test_a_sender_that_is_too_quick_is_slowed_down_and_nobody_else(self) -> None:
+        bench = Bench(rate_per_s=1, burst=2, queue=10)
+        for number in range(3):
+            bench.speak(str(number), session="quick")
+        bench.speak("other", session="slow")
+        assert [getattr(event, "code", "") for event in bench.events] == ["", "", "rate", ""]
+        bench.now = 1.0
+        bench.speak("later", session="quick")
+        assert bench.kinds("later") == ["accepted"]
+
+    def test_tells_when_it_will_be_about_their_turn(self, bench: Bench) -> None:
+        for command_id in "abc":
+            bench.speak(command_id, text="x" * 100)
+        starts = [event.starts_in_s for event in bench.events if isinstance(event, Accepted)]
+        assert starts == [0, 6.5, 13.0]
+
+    def test_says_what_speaks_and_waits(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.speak("b", session="s")
+        state = bench.control(QueueGet(request="q"))
+        assert isinstance(state, QueueState)
+        assert [(queued.id, queued.state, queued.session) for queued in state.commands] == [
+            ("a", "speaking", None),
+            ("b", "waiting", "s"),
+        ]
+
+
+class TestPriorities:
+    def test_critical_interrupts_at_once_and_what_it_interrupted_goes_on(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.start("a")
+        bench.speak("b")
+        bench.speak("c", Priority.CRITICAL)
+        assert bench.cuts == [("a", True)]
+        assert bench.began == ["a", "c"]
+        bench.silence("a", cut_at=1000)
+        interrupted = bench.events[-1]
+        assert isinstance(interrupted, Interrupted)
+        assert (interrupted.reason, interrupted.by, interrupted.at_s) == ("preempted", "c", round(1000 / 48_000, 3))
+        bench.start("c")
+        bench.end("c")
+        assert bench.began == ["a", "c", "a"]
+        assert bench.begun[-1].resume_at == 1000
+        bench.start("a")
+        bench.end("a")
+        bench.end("b")
+        assert bench.kinds("a") == ["accepted", "started", "interrupted", "resumed", "finished"]
+        assert bench.began == ["a", "c", "a", "b"]
+
+    def test_critical_is_never_interrupted_and_speaks_in_order(self, bench: Bench) -> None:
+        bench.speak("a", Priority.CRITICAL, supersede="k")
+        bench.speak("b", Priority.CRITICAL, supersede="k")
+        bench.speak("c", Priority.CRITICAL)
+        bench.control(Pause())
+        assert not bench.cuts
+        bench.end("a")
+        bench.end("b")
+        bench.end("c")
+        assert bench.began == ["a", "b", "c"]
+
+    def test_important_waits_for_the_end_of_the_sentence(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.start("a")
+        bench.speak("b")
+        bench.speak("c", Priority.IMPORTANT)
+        assert bench.cuts == [("a", False)]
+        assert bench.began == ["a"]
+        bench.silence("a", cut_at=1500)
+        bench.end("c")
+        assert bench.began == ["a", "c", "a"]
+
+    def test_important_after_the_last_sentence_interrupts_nothing(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.start("a")
+        bench.speak("c", Priority.IMPORTANT)
+        bench.end("a")
+        assert bench.kinds("a") == ["accepted", "started", "finished"]
+        assert bench.began == ["a", "c"]
+
+    def test_what_its_sender_wants_dropped_is_superseded_by_an_interruption(self, bench: Bench) -> None:
+        bench.speak("a", on_interrupt="drop")
+        bench.start("a")
+        bench.speak("b", Priority.CRITICAL)
+        bench.silence("a")
+        superseded = bench.events[-1]
+        assert isinstance(superseded, Superseded)
+        assert (superseded.id, superseded.by) == ("a", "b")
+
+    @pytest.mark.parametrize("priority", [p for p in Priority if p is not Priority.NOTIFICATION])
+    def test_a_notification_is_dropped_while_anything_else_speaks(self, bench: Bench, priority: Priority) -> None:
+        bench.speak("a", priority)
+        bench.speak("b", Priority.NOTIFICATION)
+        rejected = bench.events[-1]
+        assert isinstance(rejected, Rejected)
+        assert (rejected.id, rejected.code) == ("b", "busy")
+
+    def test_of_notifications_the_newest_wins(self, bench: Bench) -> None:
+        bench.speak("a", Priority.NOTIFICATION)
+        bench.start("a")
+        bench.speak("b", Priority.NOTIFICATION)
+        bench.speak("c", Priority.NOTIFICATION)
+        bench.silence("a")
+        assert bench.began == ["a", "c"]
+        ends = {event.id: event.by for event in bench.events if isinstance(event, Superseded)}
+        assert ends == {"a": "b", "b": "c"}
+
+    def test_of_progress_the_newest_waits_and_the_last_is_spoken(self, bench: Bench) -> None:
+        for command_id in "abcd":
+            bench.speak(command_id, Priority.PROGRESS)
+        assert not bench.cuts
+        bench.end("a")
+        assert bench.began == ["a", "d"]
+        assert [event.id for event in bench.events if isinstance(event, Superseded)] == ["b", "c"]
+
+    def test_a_key_supersedes_whoever_has_the_same(self, bench: Bench) -> None:
+        bench.speak("a", supersede="k")
+        bench.speak("b", supersede="k")
+        bench.speak("c", supersede="other")
+        bench.speak("d", supersede="k")
+        assert bench.cuts == [("a", True)]
+        bench.silence("a")
+        assert {e.id: e.by for e in bench.events if isinstance(e, Superseded)} == {"a": "b", "b": "d"}
+        assert bench.began == ["a", "c"]
+
+
+class TestControl:
+    def test_pause_and_resume(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.start("a")
+        done = bench.control(Pause(request="p"))
+        assert isinstance(done, Done)
+        assert (done.request, done.command, done.affected) == ("p", "pause", ("a",))
+        assert bench.cuts == [("a", True)]
+        assert bench.settings[-1].paused
+        bench.silence("a", cut_at=2000)
+        bench.speak("b")
+        assert bench.began == ["a"]
+        done = bench.control(Resume())
+        assert isinstance(done, Done)
+        assert done.affected == ("a",)
+        assert not bench.settings[-1].paused
+        assert [(waiting.id, waiting.resume_at) for waiting in bench.begun] == [("a", 0), ("a", 2000)]
+
+    @pytest.mark.parametrize(("repeat", "frame"), [(0, 2000), (1, 1500), (2, 0), (9, 0)])
+    def test_a_resume_may_repeat_sentences(self, bench: Bench, repeat: int, frame: int) -> None:
+        bench.speak("a")
+        bench.start("a")
+        bench.control(Pause())
+        bench.silence("a", cut_at=2000)
+        bench.control(Resume(repeat_sentences=repeat))
+        assert bench.begun[-1].resume_at == frame
+
+    def test_a_resume_before_silence_goes_on_with_the_same(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.start("a")
+        bench.speak("b")
+        bench.control(Pause())
+        bench.control(Resume())
+        assert bench.began == ["a"]
+        bench.silence("a")
+        assert bench.began == ["a", "a"]
+
+    def test_critical_speaks_even_while_paused(self, bench: Bench) -> None:
+        bench.control(Pause())
+        bench.speak("a")
+        bench.speak("b", Priority.CRITICAL)
+        bench.end("b")
+        assert bench.began == ["b"]
+
+    def test_skip_goes_on_with_the_next(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.speak("b")
+        bench.control(Skip(request="s"))
+        bench.silence("a")
+        cancelled = next(event for event in bench.events if isinstance(event, Cancelled))
+        assert (cancelled.id, cancelled.by) == ("a", "s")
+        assert bench.began == ["a", "b"]
+
+    def test_skip_while_paused_ends_what_would_go_on(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.start("a")
+        bench.speak("b")
+        bench.control(Pause())
+        bench.silence("a")
+        bench.control(Skip())
+        assert bench.kinds("a")[-1] == "cancelled"
+        bench.control(Resume())
+        assert bench.began == ["a", "b"]
+
+    @pytest.mark.parametrize(
+        ("selector", "ended"),
+        [({"id": "b"}, "b"), ({"session": "s"}, "ab"), ({"supersede": "k"}, "c"), ({"all": True}, "abcr")],
+    )
+    def test_cancel_ends_those_that_are_meant(self, bench: Bench, selector: dict[str, Any], ended: str) -> None:
+        bench.speak("a", session="s")
+        bench.speak("b", session="s")
+        bench.speak("c", supersede="k")
+        bench.speak("r", output="file")
+        done = bench.control(Cancel(request="x", **selector))
+        assert isinstance(done, Done)
+        assert sorted(done.affected or ()) == sorted(ended)
+        bench.silence("a") if "a" in ended else bench.end("a")
+        bench.handle(RenderEnded("r", 1.0, 0.0, 0.0))
+        assert {event.id for event in bench.events if isinstance(event, Cancelled)} == set(ended)
+
+    def test_cancel_outweighs_the_wish_to_go_on(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.start("a")
+        bench.control(Pause())
+        bench.control(Cancel(id="a"))
+        bench.silence("a")
+        assert bench.kinds("a")[-1] == "cancelled"
+
+    def test_settings_are_applied_told_and_remembered(self, bench: Bench) -> None:
+        bench.control(VolumeSet(volume=0.5))
+        bench.control(MuteSet(muted=True))
+        bench.control(VoiceSet(voice="joe"))
+        bench.control(ConfigSet(version=41, rate=1.5, muted=False))
+        expected = Settings(version=41, volume=0.5, muted=False, voice="joe", rate=1.5)
+        assert bench.settings[-1] == expected
+        assert Bench(bench.journal).speaker.settings == expected
+        bench.speak("a", rate=1.2)
+        bench.speak("b", voice="ann", rate=2)
+        assert (bench.begun[0].command.voice, round(bench.begun[0].command.rate, 3)) == ("joe", 1.8)
+        bench.end("a")
+        assert (bench.begun[1].command.voice, bench.begun[1].command.rate) == ("ann", 2)
+
+    def test_a_request_that_comes_twice_is_carried_out_once(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.speak("b")
+        bench.speak("c")
         for _ in range(2):
-            bench.speak("a")
-            bench.end("a")
-        assert bench.kinds() == ["accepted", "finished"] * 2
+            bench.control(Skip(request="once"))
+            bench.silence("a")
+        assert bench.began == ["a", "b"]
+        assert bench.kinds().count("done") == 2
+
+    def test_ping_and_voices_are_answered(self, bench: Bench) -> None:
+        assert bench.control(Ping(request="p")).event == "pong"
+        voices = bench.control(VoicesGet(request="v"))
+        assert isinstance(voices, Voices)
+        assert [voice.name for voice in voices.voices] == ["joe"]
+
+
+class TestExpiry:
+    def test_what_waited_too_long_is_told_and_not_spoken(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.speak("b", expires_s=5)
+        assert bench.speaker.next_deadline == 5
+        bench.now = 5.0
+        bench.handle(Tick())
+        expired = bench.events[-1]
+        assert isinstance(expired, Expired)
+        assert (expired.id, expired.waited_s) == ("b", 5.0)
+        assert math.isinf(bench.speaker.next_deadline)
+        bench.end("a")
+        assert bench.began == ["a"]
+
+    def test_is_looked_at_again_when_its_turn_comes(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.speak("b", expires_s=5)
+        bench.now = 6.0
+        bench.end("a")
+        assert bench.kinds("b") == ["accepted", "expired"]
+        assert bench.began == ["a"]
+
+    def test_what_was_interrupted_expires_no_more(self, bench: Bench) -> None:
+        bench.speak("a", expires_s=5)
+        bench.start("a")
+        bench.control(Pause())
+        bench.silence("a")
+        bench.now = 9.0
+        bench.control(Resume())
+        assert bench.began == ["a", "a"]
+
+
+class TestOrigin:
+    def test_all_that_is_said_of_a_command_goes_where_it_came_from(self, bench: Bench) -> None:
+        origin = Origin("reply/here", b"7", (("trace", "t"),))
+        bench.handle(SpeakReceived(Speak(id="a", text="a"), 0.0, origin))
+        bench.start("a")
+        bench.end("a")
+        bench.handle(PayloadRefused(PayloadError("json", "no JSON"), origin))
+        bench.handle(ControlReceived(Ping(), origin))
+        assert bench.origins == [origin] * 5
+
+
+class TestWords:
+    def test_are_told_with_their_place(self, bench: Bench) -> None:
+        bench.speak("a", marks=True)
+        bench.start("a")
+        bench.handle(WordReached("a", 1, 0.2))
+        word = bench.events[-1]
+        assert isinstance(word, Word)
+        assert (word.index, word.at_s) == (1, round(1000 / 48_000, 3))
+
+
+class TestRender:
+    def test_needs_no_turn(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.speak("r", output="file")
+        bench.handle(RenderStarted("r", 0.2))
+        bench.handle(RenderEnded("r", 1.0, 2.0, 0.5))
+        assert bench.kinds("r") == ["accepted", "started", "finished"]
+        finished = bench.events[-1]
+        assert isinstance(finished, Finished)
+        assert (finished.location, finished.audio_s) == ("r.wav", 2.0)
+        assert bench.began == ["a"]
+
+    def test_is_bounded(self, bench: Bench) -> None:
+        for command_id in "abc":
+            bench.speak(command_id, output="stream")
+        rejected = bench.events[-1]
+        assert isinstance(rejected, Rejected)
+        assert (rejected.id, rejected.code) == ("c", "queue_full")
+
+
+class TestAfterACrash:
+    @staticmethod
+    def restarted(bench: Bench, after_s: float, *, boot: str = "boot", wall: float | None = None) -> Bench:
+        again = Bench(bench.journal)
+        again.now = bench.now + after_s
+        wall = PLAUSIBLE_WALL + again.now if wall is None else wall
+        again.speaker.recover(Clock(boot, again.now, wall))
+        return again
+
+    def test_what_was_being_spoken_has_failed_and_what_waited_is_spoken(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.start("a")
+        bench.speak("b")
+        bench.speak("c", Priority.IMPORTANT)
+        again = self.restarted(bench, 5)
+        assert [(e.id, e.code) for e in again.events if isinstance(e, Failed)] == [("a", "interrupted")]
+        again.end("c")
+        again.end("b")
+        assert again.began == ["c", "b"]
+        assert [e.id for e in again.events if isinstance(e, Finished)] == ["c", "b"]
+
+    def test_a_repeated_id_is_known_again(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.end("a")
+        again = self.restarted(bench, 5)
+        again.speak("a")
+        assert again.kinds() == ["known"]
+
+    @pytest.mark.parametrize(
+        ("after_s", "boot", "wall", "outcome"),
+        [
+            (5, "boot", 0.0, "begun"),  # the same boot: whatever the wall clock says
+            (15, "boot", None, "expired"),
+            (5, "another", None, "begun"),
+            (15, "another", None, "expired"),
+            (5, "another", 1000.0, "interrupted"),  # no clock since the boot: nobody knows how late it is
+        ],
+    )
+    def test_time_goes_on_while_it_is_down(
+        self, bench: Bench, after_s: float, boot: str, wall: float | None, outcome: str
+    ) -> None:
+        bench.speak("a")
+        bench.speak("b", expires_s=10)
+        again = self.restarted(bench, after_s, boot=boot, wall=wall)
+        told = ["begun" if "b" in again.began else ""]
+        told += [getattr(event, "code", event.event) for event in again.events if getattr(event, "id", "") == "b"]
+        assert outcome in told
+
+    def test_what_is_too_old_is_not_spoken(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.speak("b")
+        again = self.restarted(bench, 61)
+        assert not again.began
+        assert {e.id: e.code for e in again.events if isinstance(e, Failed)} == dict.fromkeys("ab", "interrupted")
+
+    def test_a_disk_that_takes_nothing_rejects(self, bench: Bench) -> None:
+        bench.journal._database.close()
+        bench.speak("a")
+        rejected = bench.events[-1]
+        assert isinstance(rejected, Rejected)
+        assert rejected.code == "storage"
 
 
 class TestOtherMessages:
     def test_a_refused_payload_is_told(self, bench: Bench) -> None:
-        bench.speaker.handle(PayloadRefused(PayloadError("json", "no JSON", "a")))
+        bench.handle(PayloadRefused(PayloadError("json", "no JSON", "a")))
         rejected = bench.events[-1]
         assert isinstance(rejected, Rejected)
         assert (rejected.id, rejected.code, rejected.reason) == ("a", "json", "no JSON")
@@ -217,20 +675,20 @@ class TestOtherMessages:
         bench.start("b")
         bench.synthesize("b")
         bench.end("b")
-        bench.speaker.handle(Connected("MQTT 5"))
+        bench.handle(Connected("MQTT 5"))
         assert bench.kinds() == ["accepted"]
         bench.start("a")
         assert bench.kinds() == ["accepted", "started"]
 
     def test_what_is_wrong_with_the_audio_is_remembered(self, bench: Bench) -> None:
-        bench.speaker.handle(AudioState("no card"))
+        bench.handle(AudioState("no card"))
         assert bench.speaker.condition.audio_problem == "no card"
-        bench.speaker.handle(AudioState())
+        bench.handle(AudioState())
         assert bench.speaker.condition.audio_problem == ""
 
     def test_a_command_that_comes_after_the_stop_is_told_so(self) -> None:
         bench = Bench()
-        bench.speaker.handle(Stop())
+        bench.handle(Stop())
         bench.speak("late")
         assert [(event.event, getattr(event, "code", "")) for event in bench.events] == [("rejected", "stopped")]
 
@@ -239,112 +697,10 @@ class TestOtherMessages:
         bench.start("a")
         bench.speak("b")
         bench.speak("c")
-        bench.speaker.handle(Stop())
+        bench.handle(Stop())
         assert {event.id: event.code for event in bench.events if isinstance(event, Failed)} == dict.fromkeys(
             "abc", "stopped"
         )
         bench.end("a")
         assert Counter(bench.kinds()) == {"accepted": 3, "started": 1, "failed": 3}
-        assert [waiting.command.id for waiting in bench.begun] == ["a"]
-
-
-class AnyHistory(RuleBasedStateMachine):
-    """Whatever happens in whatever order: an accepted command ends once, a rejected one was never accepted."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.bench = Bench()
-        self.sent = 0
-        self.ended = 0
-
-    @property
-    def speaking(self) -> str | None:
-        """What engine and player are at: what was begun last, unless its end was told."""
-        return self.bench.begun[-1].command.id if len(self.bench.begun) > self.ended else None
-
-    @rule(priority=st.sampled_from(Priority))
-    def speak(self, priority: Priority) -> None:
-        self.sent += 1
-        self.bench.speak(str(self.sent), priority)
-
-    @rule(number=st.integers(1, 30))
-    def speak_again(self, number: int) -> None:
-        """Repeat a command that has not ended; one that has would be a new command of the same name."""
-        if str(number) in self.open():
-            self.bench.speak(str(number))
-
-    @rule()
-    def refuse(self) -> None:
-        self.bench.speaker.handle(PayloadRefused(PayloadError("json", "no JSON")))
-
-    @precondition(lambda self: self.speaking is not None)
-    @rule()
-    def start(self) -> None:
-        self.bench.start(str(self.speaking))
-
-    @precondition(lambda self: self.speaking is not None)
-    @rule()
-    def synthesize(self) -> None:
-        self.bench.synthesize(str(self.speaking))
-
-    @precondition(lambda self: self.speaking is not None)
-    @rule(error=st.sampled_from([None, VoiceError("x", "is missing"), SinkError("alsa", "is gone")]))
-    def end(self, error: Exception | None) -> None:
-        speaking = str(self.speaking)
-        self.ended += 1
-        self.bench.end(speaking, error)
-
-    @rule(number=st.integers(1, 30))
-    def end_of_another(self, number: int) -> None:
-        if str(number) != self.speaking:
-            self.bench.start(str(number))
-            self.bench.end(str(number))
-
-    def accepted(self) -> set[str]:
-        return {event.id for event in self.bench.events if isinstance(event, Accepted)}
-
-    def ends(self) -> Counter[str]:
-        return Counter(event.id for event in self.bench.events if isinstance(event, Finished | Failed))
-
-    def open(self) -> set[str]:
-        return self.accepted() - set(self.ends())
-
-    @invariant()
-    def no_end_without_acceptance_and_none_twice(self) -> None:
-        ends = self.ends()
-        assert set(ends) <= self.accepted()
-        assert all(count == 1 for count in ends.values())
-
-    @invariant()
-    def nobody_is_both_accepted_and_rejected(self) -> None:
-        rejected = [event.id for event in self.bench.events if isinstance(event, Rejected) and event.id is not None]
-        assert not self.accepted() & set(rejected)
-        assert len(self.accepted()) + len(rejected) == self.sent
-
-    @invariant()
-    def somebody_speaks_while_somebody_waits(self) -> None:
-        assert (self.speaking in self.open()) == bool(self.open())
-        assert len(self.open()) <= CAPACITY + 1
-
-    @invariant()
-    def nobody_begins_twice(self) -> None:
-        begun = [waiting.command.id for waiting in self.bench.begun]
-        assert len(begun) == len(set(begun))
-
-    @invariant()
-    def events_of_one_command_are_in_order(self) -> None:
-        for command_id in self.accepted():
-            kinds = self.bench.kinds(command_id)
-            assert kinds[0] == "accepted"
-            if "synthesized" in kinds:
-                assert kinds.index("started") < kinds.index("synthesized")
-            assert command_id in self.open() or kinds[-1] in {"finished", "failed"}
-
-    def teardown(self) -> None:
-        self.bench.speaker.handle(Stop())
-        assert not self.open()
-        self.no_end_without_acceptance_and_none_twice()
-
-
-AnyHistory.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
-TestAnyHistory = AnyHistory.TestCase
+        assert bench.began == ["a"]

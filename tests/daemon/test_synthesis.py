@@ -14,8 +14,9 @@ import pytest
 from simulators import tiny_voice
 
 from daemon.cache import Keeper, PhraseCache
-from daemon.messages import Inbox, PlaybackEnded, RealtimeAnswer, SynthesisEnded
-from daemon.player import Job, Player
+from daemon.inbox import Inbox, PlaybackEnded, RealtimeAnswer, SynthesisEnded
+from daemon.job import Job
+from daemon.player import Player
 from daemon.synthesis import Engines, Kept, Order, SynthesisThread
 from device.format import PERIOD, Samples
 from device.memory import HostBufferPool

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from simulators.pulse import PulseServer
 
 import device.alsa
-from device.alsa import NO_PROGRESS_LIMIT, PERIODS, AlsaSink
+from device.alsa import HALF_PERIOD, NO_PROGRESS_LIMIT, PERIODS, AlsaSink
 from device.errors import SinkError
 from device.format import PERIOD, RATE
 
@@ -44,6 +44,7 @@ class RecordingPCM:
         self.taken: list[NDArray[np.float32]] = []
         self.calls: list[str] = []
         self.hang: threading.Event | None = None
+        self.room = settings["periodsize"] * settings["periods"]
         self.accepted: dict[str, Any] = {
             "rate": settings["rate"],
             "channels": settings["channels"],
@@ -74,6 +75,9 @@ class RecordingPCM:
         if answer > 0:
             self.taken.append(frames[:answer].copy())
         return answer
+
+    def avail(self) -> int:
+        return self.room
 
     def drain(self) -> None:
         self.calls.append("drain")
@@ -221,12 +225,24 @@ class TestWrite:
         assert not pcm.calls
 
 
+class TestPending:
+    def test_is_what_the_buffer_holds(self, sink: AlsaSink, pcm: RecordingPCM) -> None:
+        assert sink.pending == 0
+        pcm.room -= 700
+        assert sink.pending == 700
+
+    @pytest.mark.parametrize("room", [EPIPE, -errno.ENODEV, 10**6])
+    def test_is_nothing_where_the_device_does_not_say(self, sink: AlsaSink, pcm: RecordingPCM, room: int) -> None:
+        pcm.room = room
+        assert sink.pending == 0
+
+
 class TestDrain:
     def test_fills_the_last_period_with_silence(self, sink: AlsaSink, pcm: RecordingPCM) -> None:
         sink.write(noise(1000))
         sink.write(noise(30))
         sink.drain()
-        assert pcm.offered == [1000, 30, 2 * PERIOD - 1030]
+        assert pcm.offered == [1000, 30, 3 * HALF_PERIOD - 1030]
         assert not pcm.taken[-1].any()
         assert pcm.calls[-1] == "drain"
 
@@ -241,7 +257,7 @@ class TestDrain:
         pcm.answers = [EPIPE]
         sink.drain()
         assert sink.xruns == 0
-        assert pcm.offered == [PERIOD, PERIOD, PERIOD]
+        assert pcm.offered == [PERIOD, HALF_PERIOD, HALF_PERIOD]
         assert pcm.calls == ["write", "write", "write", "drain"]
 
     def test_running_dry_during_the_drain_is_recovered_from(self, sink: AlsaSink, pcm: RecordingPCM) -> None:
@@ -317,7 +333,7 @@ class TestOpen:
             "rate": RATE,
             "channels": 1,
             "format": alsaaudio.PCM_FORMAT_FLOAT_LE,
-            "periodsize": PERIOD,
+            "periodsize": HALF_PERIOD,
             "periods": PERIODS,
         }
 

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from device.alsa import PERIODS
+from device.alsa import HALF_PERIOD, PERIODS
 from device.format import PERIOD, RATE, Samples, seconds
 from device.null import BUFFER, NullSink
 
@@ -26,7 +26,7 @@ def sink() -> NullSink:
 
 
 def test_buffers_as_much_as_the_card() -> None:
-    assert BUFFER == PERIODS * PERIOD
+    assert BUFFER == PERIODS * HALF_PERIOD
 
 
 def test_takes_a_buffer_at_once_and_the_rest_at_the_pace_of_a_card(sink: NullSink) -> None:

@@ -81,7 +81,7 @@ class Row:
 
     def _go(self) -> None:
         try:
-            self.result = self.engine.run({"x": np.full((1, self.frames), self.value, np.float32)})
+            self.result = self.engine.run({"x": np.full((1, self.frames), self.value, np.float32)})["pcm"]
         except BaseException as error:  # noqa: BLE001  looked at by the test
             self.error = error
 

@@ -47,14 +47,14 @@ def test_one_path_for_all_versions(version: str, monkeypatch: pytest.MonkeyPatch
     world = World(version=version)
     monkeypatch.setitem(sys.modules, "tensorrt", world.module())
     engine = load(world)
-    np.testing.assert_array_equal(engine.run(feeds()), expected())
+    np.testing.assert_array_equal(engine.run(feeds())["y"], expected())
     assert (engine.backend, engine.precision) == (f"tensorrt {version}", "fp16")
 
 
 def test_a_later_version_without_the_flag_for_strong_typing(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(version="11.9.0", typed_flag=False)
     monkeypatch.setitem(sys.modules, "tensorrt", world.module())
-    np.testing.assert_array_equal(load(world).run(feeds()), expected())
+    np.testing.assert_array_equal(load(world).run(feeds())["y"], expected())
 
 
 class TestAddresses:
@@ -103,7 +103,7 @@ class TestRecording:
         engine = load(world)
         with caplog.at_level("INFO"):
             for offset in (1.0, 2.0, 3.0, 4.0):
-                np.testing.assert_array_equal(engine.run(feeds(offset)), expected(offset))
+                np.testing.assert_array_equal(engine.run(feeds(offset))["y"], expected(offset))
         assert world.gpu.launches == 0
         assert sum("CUDA graph" in message for message in caplog.messages) == 1
 
@@ -131,7 +131,7 @@ def test_engines_share_their_memory(world: World) -> None:
     engines += [TrtEngine(owner, plan, name="double", precision="fp32") for _ in range(5)]
     assert world.gpu.allocated == before
     for offset, engine in enumerate(engines * 2):
-        np.testing.assert_array_equal(engine.run(feeds(offset)), expected(offset))
+        np.testing.assert_array_equal(engine.run(feeds(offset))["y"], expected(offset))
 
 
 class TestFailures:
@@ -140,7 +140,7 @@ class TestFailures:
         with pytest.raises(EngineError, match=r"failed.*API Usage Error"):
             engine.run(feeds())
         world.faults.enqueue = False
-        np.testing.assert_array_equal(engine.run(feeds()), expected())
+        np.testing.assert_array_equal(engine.run(feeds())["y"], expected())
 
     def test_a_gpu_that_has_gone_bad(self, world: World, engine: TrtEngine) -> None:
         engine.run(feeds())
@@ -193,14 +193,17 @@ class TestFailures:
             with pytest.raises(EngineError, match=words):
                 load(world, graph)
 
-
-def test_the_first_of_several_outputs_is_the_one(world: World) -> None:
-    nodes = [helper.make_node("Identity", ["x"], ["y"]), helper.make_node("Neg", ["x"], ["z"])]
-    graph = graphs.model(nodes, [graphs.value("x", [4])], [graphs.value("y", [4]), graphs.value("z", [4])])
-    engine = load(world, graph)
-    output = np.zeros(4, np.float32)
-    engine.run_into({"x": np.arange(4, dtype=np.float32)}, output)
-    np.testing.assert_array_equal(output, np.arange(4))
+    def test_of_two_outputs_the_first_is_written_where_it_is_wanted(self, world: World) -> None:
+        nodes = [helper.make_node("Identity", ["x"], ["y"]), helper.make_node("Neg", ["x"], ["z"])]
+        graph = graphs.model(nodes, [graphs.value("x", [4])], [graphs.value("y", [4]), graphs.value("z", [4])])
+        engine = load(world, graph)
+        x = np.arange(4, dtype=np.float32)
+        output = np.zeros(4, np.float32)
+        engine.run_into({"x": x}, output)
+        np.testing.assert_array_equal(output, x)
+        outputs = engine.run({"x": x})
+        np.testing.assert_array_equal(outputs["y"], x)
+        np.testing.assert_array_equal(outputs["z"], -x)
 
 
 class TestWithoutTensorRt:

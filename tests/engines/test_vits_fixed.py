@@ -58,7 +58,8 @@ class Fixed:
         self.feeds.put(row, latents, window, gain=gain, speaker=speaker)
 
     def run(self) -> Samples:
-        return self.engine.run(self.feeds.feeds)
+        (sound,) = self.engine.run(self.feeds.feeds).values()
+        return sound
 
 
 def stream(pack: Pack, shapes: list[WindowShape], latents: Latents, speed: Speed) -> Samples:

@@ -28,7 +28,7 @@ def test_the_two_parts_give_what_the_original_gives(tmp_path: Path, speakers: in
     parts = split(onnx.load(path), rate)
     assert (parts.hop, parts.channels, parts.multi_speaker) == (tiny_voice.HOP, tiny_voice.CHANNELS, speakers > 1)
     sid = {"sid": np.array([speaker])} if speakers > 1 else {}
-    latents = OrtEngine(parts.acoustic.SerializeToString()).run(
+    outputs = OrtEngine(parts.acoustic.SerializeToString()).run(
         {
             "input": np.array([IDS]),
             "scales": np.array([0.667, 1.0, 0.8], dtype=np.float32),
@@ -37,6 +37,7 @@ def test_the_two_parts_give_what_the_original_gives(tmp_path: Path, speakers: in
             **sid,
         }
     )
+    latents = outputs["latents"]
     assert latents.shape[2] * parts.hop == sound.size
     block = block_size(rate)[0]
     starts = np.arange(-(-sound.size // block)) * block
@@ -48,7 +49,7 @@ def test_the_two_parts_give_what_the_original_gives(tmp_path: Path, speakers: in
             "gain": np.ones(1, np.float32),
             **sid,
         }
-    )
+    )["pcm"]
     expected = resample(sound, rate)
     assert np.abs(expected).max() > 0.05, "the tiny voice must make a sound for this to mean anything"
     np.testing.assert_allclose(pcm, np.clip(expected, -1, 1), atol=1e-5)
@@ -71,8 +72,8 @@ def test_short_prior_noise_is_repeated() -> None:
         "scales": np.array([1.0, 1.0, 0.8], dtype=np.float32),
         "noise_duration": rng.standard_normal((1, 2, len(IDS)), dtype=np.float32),
     }
-    short = acoustic.run({**feeds, "noise_prior": noise})
-    long = acoustic.run({**feeds, "noise_prior": np.tile(noise, (1, 1, 200))})
+    short = acoustic.run({**feeds, "noise_prior": noise})["latents"]
+    long = acoustic.run({**feeds, "noise_prior": np.tile(noise, (1, 1, 200))})["latents"]
     np.testing.assert_array_equal(short, long)
 
 
@@ -82,7 +83,7 @@ def test_gain_scales_and_full_scale_is_never_exceeded() -> None:
     latents = np.random.default_rng(0).standard_normal((1, tiny_voice.CHANNELS, 20), dtype=np.float32)
     feeds = {"latents": latents, "crop": np.array([0, 20]), "starts": np.arange(30) * 147}
     quiet, quieter, loud = (
-        vocoder.run({**feeds, "gain": np.array([gain], dtype=np.float32)}) for gain in (0.5, 0.25, 1000)
+        vocoder.run({**feeds, "gain": np.array([gain], dtype=np.float32)})["pcm"] for gain in (0.5, 0.25, 1000)
     )
     np.testing.assert_allclose(quieter, quiet / 2, atol=1e-7)
     assert np.abs(loud).max() == 1

@@ -67,8 +67,8 @@ def test_plain_text_is_spoken_under_an_id_made_up(shared: Controller) -> None:
 def test_the_urgent_speaks_before_those_who_wait(shared: Controller) -> None:
     names = [f"{name}-{next(NUMBERS)}" for name in ("first", "progress", "message", "critical")]
     first, progress, message, critical = names
-    shared.publish({"id": first, "text": "One, two, three, four."})
-    shared.wait_for(first, "accepted")
+    shared.publish({"id": first, "text": "One, two, three, four, five, six, seven, eight."})
+    shared.wait_for(first, "started")
     shared.publish({"id": progress, "text": "Go.", "priority": "progress"})
     shared.publish({"id": message, "text": "Go."})
     shared.publish({"id": critical, "text": "Go.", "priority": "critical"})
@@ -76,7 +76,9 @@ def test_the_urgent_speaks_before_those_who_wait(shared: Controller) -> None:
     started = [event["id"] for event in shared.events if event["event"] == "started" and event["id"] in names]
     assert started == [first, critical, message, progress]
     ahead = [shared.wait_for(name, "accepted")["ahead"] for name in names]
-    assert ahead == [0, 1, 1, 1]
+    assert ahead == [0, 1, 1, 0]
+    told = [kind for kind in kinds(shared.events_of(first)) if kind != "synthesized"]  # before or after
+    assert told == ["accepted", "started", "interrupted", "resumed", "finished"]
 
 
 def test_a_command_sent_twice_is_spoken_once(shared: Controller) -> None:

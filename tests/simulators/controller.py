@@ -18,7 +18,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 DEVICE: Final = "bench"
 TIMEOUT_S: Final = 20.0
-FINAL: Final = frozenset({"finished", "failed", "rejected"})
+FINAL: Final = frozenset({"finished", "cancelled", "expired", "superseded", "failed", "rejected", "known"})
 
 Payload = dict[str, Any]
 
@@ -54,15 +54,29 @@ class Controller:
         """Wait until the broker has taken the subscription for the `times`-th time."""
         self._wait(lambda: self._subscriptions >= times, TIMEOUT_S, "the broker takes no subscription")
 
-    def publish(self, payload: bytes | str | Payload, *, retain: bool = False) -> None:
-        """Publish on the speak topic, and wait until the broker has it."""
-        self.publish_all([json.dumps(payload) if isinstance(payload, dict) else payload], retain=retain)
+    def publish(
+        self, payload: bytes | str | Payload, *, retain: bool = False, command: str = "speak", scope: str = DEVICE
+    ) -> None:
+        """Publish a command, and wait until the broker has it."""
+        whole = json.dumps(payload) if isinstance(payload, dict) else payload
+        self.publish_all([whole], retain=retain, command=command, scope=scope)
 
-    def publish_all(self, payloads: Sequence[bytes | str], *, retain: bool = False) -> None:
-        """Publish on the speak topic, one close upon the other, and wait until the broker has them all."""
-        topic = f"speakd/{DEVICE}/speak"
+    def publish_all(
+        self,
+        payloads: Sequence[bytes | str],
+        *,
+        retain: bool = False,
+        command: str = "speak",
+        scope: str = DEVICE,
+    ) -> None:
+        """Publish commands, one close upon the other, and wait until the broker has them all."""
+        topic = f"speakd/{scope}/{command}"
         for info in [self._client.publish(topic, payload, qos=1, retain=retain) for payload in payloads]:
             info.wait_for_publish(TIMEOUT_S)
+
+    def send(self, payload: Payload, *, command: str = "speak", scope: str = DEVICE) -> None:
+        """Publish a command, and wait for nothing."""
+        self._client.publish(f"speakd/{scope}/{command}", json.dumps(payload), qos=1)
 
     def speak(self, payload: Payload) -> list[Payload]:
         """Publish a command that has an id; gives its events up to the final one."""
@@ -71,7 +85,7 @@ class Controller:
 
     def events_of(self, command_id: str | None) -> list[Payload]:
         """Give what was said so far about one command."""
-        return [event for event in self.events if event["id"] == command_id]
+        return [event for event in self.events if event.get("id") == command_id]
 
     def finals(self) -> list[Payload]:
         """Give all final events so far."""
@@ -107,6 +121,16 @@ class Controller:
 
         self._wait(lambda: bool(found()), timeout_s, f"no status {state}")
         return found()[0]
+
+    def open_ids(self) -> set[str]:
+        """Give the commands that were accepted and have not ended, as far as was heard."""
+        events = list(self.events)
+        accepted = {event["id"] for event in events if event["event"] == "accepted"}
+        return accepted - {event["id"] for event in events if event["event"] in FINAL - {"rejected"}}
+
+    def wait_until(self, condition: Callable[[], bool], complaint: str, timeout_s: float = 60.0) -> None:
+        """Wait until something holds of what was heard."""
+        self._wait(condition, timeout_s, complaint)
 
     def _wait(self, condition: Callable[[], bool], timeout_s: float, complaint: str) -> None:
         with self._changed:

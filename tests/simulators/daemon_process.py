@@ -41,6 +41,8 @@ class DaemonProcess:
             "audio": {"output": "null"},
             "voice": {"packs": str(packs), "default": "en_US-joe-medium", "seed": 7},
             "cache": {"folder": str(folder / "phrases")},
+            "journal": {"file": str(folder / "journal.db")},
+            "render": {"folder": str(folder / "renders")},
         }
         for section, keys in (settings or {}).items():
             tables.setdefault(section, {}).update(keys)

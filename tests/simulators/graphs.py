@@ -27,9 +27,9 @@ def model(
 
 
 def double(size: int | str) -> bytes:
-    """y = 2 x + offset, for x of `size`."""
+    """y = 2 x + offset and xx = 2 x, for x of `size`."""
     nodes = [helper.make_node("Add", ["x", "x"], ["xx"]), helper.make_node("Add", ["xx", "offset"], ["y"])]
-    return model(nodes, [value("x", [size]), value("offset", [1])], [value("y", [size])])
+    return model(nodes, [value("x", [size]), value("offset", [1])], [value("y", [size]), value("xx", [size])])
 
 
 def convolution(precision: str) -> bytes:

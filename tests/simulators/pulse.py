@@ -158,7 +158,9 @@ class PulseServer:
             return
         log = self.directory / "pulseaudio.log"
         script = str(self.directory / "start.pa")
-        options = ["--daemonize=no", "--exit-idle-time=-1", "--use-pid-file=no", "--disable-shm=yes"]
+        # As a sound system runs wherever it may, so that a busy machine does not stop its clock.
+        urgent = ["--high-priority=yes", "--realtime=yes"]
+        options = ["--daemonize=no", "--exit-idle-time=-1", "--use-pid-file=no", "--disable-shm=yes", *urgent]
         with log.open("wb") as file:
             self._process = subprocess.Popen(
                 [self.find("pulseaudio"), "-n", "-F", script, *options],

@@ -8,21 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from daemon.commands import Priority, Speak, parse_command
 from daemon.errors import PayloadError
-from daemon.messages import (
-    Accepted,
-    Event,
-    Failed,
-    Finished,
-    Priority,
-    Rejected,
-    Speak,
-    Started,
-    Status,
-    Synthesized,
-    milliseconds,
-    parse_speak,
-)
+from daemon.events import Accepted, Event, Failed, Finished, Rejected, Started, Status, Synthesized, milliseconds
 
 MOST = 50
 
@@ -30,7 +18,7 @@ MOST = 50
 def parse(payload: bytes | str | dict[str, Any]) -> Speak:
     if isinstance(payload, dict):
         payload = json.dumps(payload)
-    return parse_speak(payload.encode() if isinstance(payload, str) else payload, max_text_chars=MOST)
+    return parse_command(Speak, payload.encode() if isinstance(payload, str) else payload, max_text_chars=MOST)
 
 
 def refusal(payload: bytes | str | dict[str, Any]) -> PayloadError:
@@ -42,17 +30,34 @@ def refusal(payload: bytes | str | dict[str, Any]) -> PayloadError:
 class TestParsed:
     def test_an_object_says_everything(self) -> None:
         command = {"id": "a 1", "text": "Hallo", "voice": "joe", "speaker": 3, "volume": 0.5, "priority": "critical"}
-        command |= {"cache": False}
+        command |= {
+            "cache": False,
+            "reply_to": "r/1",
+            "language": "de",
+            "rate": 1.5,
+            "expires_s": 5.0,
+            "supersede": "k",
+        }
+        command |= {"supersede": "k", "session": "s", "on_interrupt": "drop", "output": "file", "marks": True}
         assert parse(command).model_dump() == {**command, "priority": Priority.CRITICAL}
 
     def test_an_object_may_say_no_more_than_the_text(self) -> None:
         command = parse({"text": "Hallo"})
         assert command.model_dump(exclude={"id"}) == {
+            "reply_to": "",
             "text": "Hallo",
             "voice": "",
+            "language": None,
             "speaker": None,
             "volume": 1.0,
+            "rate": 1.0,
             "priority": Priority.MESSAGE,
+            "expires_s": None,
+            "supersede": None,
+            "session": None,
+            "on_interrupt": None,
+            "output": "speaker",
+            "marks": False,
             "cache": True,
         }
 
@@ -165,6 +170,19 @@ class TestRefused:
             ("priority", None),
             ("priority", {}),
             ("lenght", 1),
+            ("ssml", "<speak>a</speak>"),
+            ("language", "Deutsch"),
+            ("language", ""),
+            ("rate", 0.4),
+            ("rate", 2.1),
+            ("expires_s", 0),
+            ("expires_s", 1e9),
+            ("supersede", ""),
+            ("session", ""),
+            ("on_interrupt", "stop"),
+            ("output", "../x"),
+            ("output", "/etc/passwd"),
+            ("marks", 1),
         ],
     )
     def test_a_wrong_field_is_named(self, field: str, value: object) -> None:
@@ -210,7 +228,7 @@ PAYLOADS = st.binary() | st.text().map(str.encode) | OBJECTS.map(lambda value: j
 @example(b"1" * 5000)
 def test_whatever_comes_in_is_a_command_or_a_refusal_that_can_be_sent(payload: bytes) -> None:
     try:
-        command = parse_speak(payload, max_text_chars=MOST)
+        command = parse_command(Speak, payload, max_text_chars=MOST)
     except PayloadError as error:
         sent: Event = Rejected(id=error.command_id, code=error.code, reason=error.reason)
     else:

@@ -1,0 +1,291 @@
+"""What may be asked of a device over MQTT: one model per command, and how a payload becomes one.
+
+All are frozen. `COMMANDS` maps the end of a topic to its model; what a field means stands under it.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from enum import Enum
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from daemon.errors import PayloadError
+from engines.errors import excerpt
+
+LARGEST_VOLUME: Final = 2.0
+"""Twice the voice's own level. Peaks beyond full scale are clipped."""
+
+LONGEST_EXPIRY_S: Final = 7 * 24 * 3600.0
+"""A week: whoever means longer means for ever, and leaves it out."""
+
+_MOST_PROBLEMS: Final = 5
+"""With one command that are told."""
+
+_KINDS: Final = {list: "an array", str: "a string", int: "a number", float: "a number", bool: "true or false"}
+"""What JSON calls the values that are no objects."""
+
+Printable = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+"""Text that comes back in events and the log. The pattern keeps lone surrogates out too: no event could carry them."""
+
+Name = Annotated[Printable, Field(min_length=1, max_length=128)]
+VoiceName = Annotated[Printable, Field(max_length=100)]
+Volume = Annotated[float, Field(ge=0, le=LARGEST_VOLUME)]
+SMALLEST_RATE: Final = 0.5
+LARGEST_RATE: Final = 2.0
+"""Beyond these no voice was trained to be understood."""
+
+Rate = Annotated[float, Field(ge=SMALLEST_RATE, le=LARGEST_RATE)]
+
+
+class Priority(str, Enum):
+    """Who goes first. Among equals the first to come is the first to speak.
+
+    critical: interrupts at once what is not critical, is never interrupted, speaks even while paused. important: goes
+    first after the current sentence. message: in order. notification: refused while anything else speaks or waits; the
+    newest interrupts the one before. progress: the newest replaces the one that waits, so that the last is always said.
+    """
+
+    CRITICAL = "critical"
+    IMPORTANT = "important"
+    MESSAGE = "message"
+    NOTIFICATION = "notification"
+    PROGRESS = "progress"
+
+    @property
+    def rank(self) -> int:
+        """0 speaks first."""
+        return list(Priority).index(self)
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex
+
+
+class Command(BaseModel):
+    """What every command may carry."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    shorthand: ClassVar[str] = ""
+    """The field that a payload which is no JSON object stands for; empty where there is none."""
+
+    reply_to: Annotated[Printable, Field(max_length=512)] = ""
+    """A topic on which its events come too: for MQTT 3.1.1, which has no response topic."""
+
+
+class Speak(Command):
+    """Say a text: `speak`; or, with `output` `stream` or `file`, `render`."""
+
+    shorthand: ClassVar[str] = "text"
+
+    id: Name = Field(default_factory=_new_id)
+    """The sender's name for this command, in every event about it; made up where it is left out."""
+    text: str
+    voice: VoiceName = ""
+    """A pack's name; empty: of `language`, or the configured default."""
+    language: Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{1,8})*$", max_length=35)] | None = None
+    """Such as `de` or `en-us`: a voice of this language speaks, the default one where it is of it."""
+    speaker: Annotated[int, Field(ge=0, le=10_000)] | VoiceName | None = None
+    """Of a voice that has several, by number or name."""
+    volume: Volume = 1.0
+    """Factor; 1 is the voice's own level."""
+    rate: Rate = 1.0
+    """Factor on the speed."""
+    # Strict mode would want an enum instance, which JSON has none of.
+    priority: Annotated[Priority, Field(strict=False)] = Priority.MESSAGE
+    expires_s: Annotated[float, Field(gt=0, le=LONGEST_EXPIRY_S)] | None = None
+    """Not begun this long after it came in, it is not spoken any more; MQTT 5's message expiry counts too."""
+    supersede: Name | None = None
+    """A key: what waits or speaks with the same one is superseded by this."""
+    session: Name | None = None
+    """A name for all that belongs together, to be cancelled together; each has a rate limit of its own."""
+    on_interrupt: Literal["resume", "drop"] | None = None
+    """What becomes of it once interrupted: resumed from the word, or superseded. Left out: notification and progress
+    are dropped, all else is resumed."""
+    output: Literal["speaker", "stream", "file"] = "speaker"
+    marks: bool = False
+    """Whether each word is told as it is heard."""
+    cache: bool = True
+    """Whether a kept recording may be used, and this one kept if it is said again."""
+
+    @property
+    def resumes(self) -> bool:
+        """Tell whether it goes on after an interruption."""
+        if self.on_interrupt is not None:
+            return self.on_interrupt == "resume"
+        return self.priority not in {Priority.NOTIFICATION, Priority.PROGRESS}
+
+
+class ControlCommand(Command):
+    """What is done at once, or refused."""
+
+    request: Name = Field(default_factory=_new_id)
+    """The sender's name for this request, in its answer; made up where it is left out."""
+
+
+class Cancel(ControlCommand):
+    """End commands, waiting or speaking, by exactly one of four: `cancel`."""
+
+    id: Name | None = None
+    """Of the one command to end."""
+    session: Name | None = None
+    supersede: Name | None = None
+    all: Literal[True] | None = None
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Cancel:
+        if sum(given is not None for given in (self.id, self.session, self.supersede, self.all)) != 1:
+            raise ValueError("give exactly one of id, session, supersede and all")
+        return self
+
+
+class Pause(ControlCommand):
+    """Fall silent; what comes from now on waits, except what is critical: `pause`."""
+
+
+class Resume(ControlCommand):
+    """Go on from the word where it stopped: `resume`."""
+
+    repeat_sentences: Annotated[int, Field(ge=0, le=100)] = 0
+    """From the beginning of the sentence where it stopped (1), of the one before it (2) and so on."""
+
+
+class Skip(ControlCommand):
+    """End what speaks, or what was paused, and go on with the next: `skip`."""
+
+
+class VolumeSet(ControlCommand):
+    """Set the device's volume, on top of each command's own: `volume/set`."""
+
+    shorthand: ClassVar[str] = "volume"
+    volume: Volume
+
+
+class MuteSet(ControlCommand):
+    """Silence the device without stopping it: `mute/set`."""
+
+    shorthand: ClassVar[str] = "muted"
+    muted: bool
+
+
+class VoiceSet(ControlCommand):
+    """Choose the voice of commands that name none: `voice/set`."""
+
+    shorthand: ClassVar[str] = "voice"
+    voice: VoiceName
+    """Empty: as the configuration says."""
+
+
+class ConfigSet(ControlCommand):
+    """Set what may change while it runs; what is left out stays: `config/set`."""
+
+    version: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    """The sender's number of this desired state, which `settings` then reports; left out: one more than before."""
+    volume: Volume | None = None
+    muted: bool | None = None
+    voice: VoiceName | None = None
+    rate: Rate | None = None
+
+
+class QueueGet(ControlCommand):
+    """Ask what speaks and what waits: `queue/get`."""
+
+
+class VoicesGet(ControlCommand):
+    """Ask which voices there are: `voices/get`."""
+
+
+class Ping(ControlCommand):
+    """Ask whether anybody is there: `ping`."""
+
+
+Control: TypeAlias = (
+    Cancel | Pause | Resume | Skip | VolumeSet | MuteSet | VoiceSet | ConfigSet | QueueGet | VoicesGet | Ping
+)
+"""Everything but `Speak`."""
+
+AnyCommand: TypeAlias = Speak | Control
+
+COMMANDS: Final[Mapping[str, type[AnyCommand]]] = {
+    "speak": Speak,
+    "cancel": Cancel,
+    "pause": Pause,
+    "resume": Resume,
+    "skip": Skip,
+    "volume/set": VolumeSet,
+    "mute/set": MuteSet,
+    "voice/set": VoiceSet,
+    "config/set": ConfigSet,
+    "queue/get": QueueGet,
+    "voices/get": VoicesGet,
+    "ping": Ping,
+}
+"""The end of a command's topic -> its model."""
+
+
+C = TypeVar("C", bound=Command)
+
+
+def parse_command(kind: type[C], payload: bytes, *, max_text_chars: int) -> C:
+    """Read a payload: a JSON object as `kind` has it, nothing, or what its `shorthand` field takes.
+
+    Plain UTF-8 text is that for `Speak`. PayloadError says what is wrong.
+    """
+    try:
+        text = payload.decode("utf-8-sig")  # some editors and shells put a byte order mark first
+    except UnicodeDecodeError as error:
+        raise PayloadError("encoding", f"the payload is not UTF-8 (byte {error.start})") from None
+    command = make_command(kind, _fields(kind, text))
+    if isinstance(command, Speak) and len(command.text) > max_text_chars:
+        raise PayloadError(
+            "too_long", f"the text has {len(command.text)} characters, {max_text_chars} are allowed", command.id
+        )
+    return command
+
+
+def make_command(kind: type[C], fields: dict[str, Any]) -> C:
+    """Make a command of its fields. PayloadError names those that are wrong."""
+    try:
+        return kind.model_validate(fields)
+    except ValidationError as error:
+        problems = "; ".join(_problem(detail) for detail in error.errors()[:_MOST_PROBLEMS])
+        raise PayloadError("field", problems, _id_of(kind, fields)) from None
+
+
+def _fields(kind: type[Command], text: str) -> dict[str, Any]:
+    if not text and kind is not Speak:
+        return {}
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        if text.lstrip().startswith("{") or not kind.shorthand:
+            raise PayloadError("json", f"the payload should be a JSON object but is no JSON: {error}") from None
+        value = {kind.shorthand: text}
+    if isinstance(value, dict):
+        return value
+    if kind is Speak or not kind.shorthand:
+        name = _KINDS.get(type(value), "null")
+        advice = 'to have it spoken, send {"text": …}' if kind is Speak else "send {}"
+        raise PayloadError("json", f"the payload is JSON but {name}, not an object: {advice}")
+    return {kind.shorthand: value}
+
+
+def _problem(detail: Any) -> str:  # noqa: ANN401  pydantic's own type of it is a dict of anything
+    where = ".".join(excerpt(str(part)) for part in detail["loc"][:1])
+    return f"{where}: {detail['msg']}" if where else str(detail["msg"])
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _id_of(kind: type[Command], fields: dict[str, Any]) -> str | None:
+    """Give the sender's id, where it is a usable one, so that even a refusal can be matched."""
+    try:
+        return Speak.model_validate({"id": fields.get("id" if kind is Speak else "request"), "text": ""}).id
+    except ValidationError:
+        return None

@@ -1,0 +1,161 @@
+"""Every command but `speak`: carried out at once, and answered."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from daemon.commands import (
+    Cancel,
+    ConfigSet,
+    Control,
+    MuteSet,
+    Pause,
+    Ping,
+    QueueGet,
+    Resume,
+    Skip,
+    VoiceSet,
+    VoicesGet,
+    VolumeSet,
+)
+from daemon.errors import JournalError
+from daemon.events import Answer, Done, Pong, QueuedCommand, QueueState, Settings, VoiceInfo, Voices
+from daemon.journal import Journal
+from daemon.playback import Playback
+from daemon.queue import Waiting
+from daemon.renders import Renders
+
+_LOG = logging.getLogger(__name__)
+
+_FACT: Final = "settings"
+
+_REMEMBERED: Final = 1000
+"""Requests whose answers are remembered: the broker sends again what it had not seen acknowledged."""
+
+
+class Controls:
+    """Owns the settings. For the speaker's thread."""
+
+    def __init__(
+        self,
+        playback: Playback,
+        renders: Renders,
+        journal: Journal,
+        *,
+        apply: Callable[[Settings], None],
+        voices: Callable[[], Sequence[VoiceInfo]],
+    ) -> None:
+        """`apply` makes settings effective and reports them; `voices` lists those that are imported."""
+        self._playback = playback
+        self._renders = renders
+        self._journal = journal
+        self._apply = apply
+        self._voices = voices
+        self.settings = _recalled(journal)
+        self._answers: OrderedDict[str, Answer] = OrderedDict()
+
+    def answer(self, command: Control, now: float) -> Answer:
+        """Carry a command out; one that comes again, by its `request`, is answered again and carried out once."""
+        answer = self._answers.get(command.request)
+        if answer is None:
+            answer = self._answers[command.request] = self._carry_out(command, now)
+            if len(self._answers) > _REMEMBERED:
+                self._answers.popitem(last=False)
+        return answer
+
+    def _carry_out(self, command: Control, now: float) -> Answer:
+        answer: Answer
+        playback = self._playback
+        match command:
+            case Cancel():
+                answer = self._done(command, "cancel", self._cancel(command, now))
+            case Pause():
+                answer = self._paused(command, "pause", playback.pause(command.request))
+            case Resume():
+                answer = self._paused(command, "resume", playback.resume(command.repeat_sentences, now))
+            case Skip():
+                answer = self._done(command, "skip", playback.skip(command.request, now))
+            case VolumeSet():
+                answer = self._set(command, "volume/set", volume=command.volume)
+            case MuteSet():
+                answer = self._set(command, "mute/set", muted=command.muted)
+            case VoiceSet():
+                answer = self._set(command, "voice/set", voice=command.voice)
+            case ConfigSet():
+                wanted = command.model_dump(exclude={"request", "reply_to", "version"})
+                answer = self._set(command, "config/set", version=command.version, **wanted)
+            case QueueGet():
+                answer = self._queue(command)
+            case VoicesGet():
+                answer = Voices(request=command.request, voices=tuple(self._voices()))
+            case Ping():
+                answer = Pong(request=command.request)
+        return answer
+
+    def _cancel(self, command: Cancel, now: float) -> list[str]:
+        def wanted(waiting: Waiting) -> bool:
+            speak = waiting.command
+            return (
+                command.all is True
+                or (command.id is not None and command.id == speak.id)
+                or (command.session is not None and command.session == speak.session)
+                or (command.supersede is not None and command.supersede == speak.supersede)
+            )
+
+        ids = self._playback.cancel(wanted, command.request, now)
+        return ids + self._renders.cancel(wanted, command.request)
+
+    def _done(self, command: Control, name: str, affected: Sequence[str] | None = None) -> Done:
+        return Done(request=command.request, command=name, affected=None if affected is None else tuple(affected))
+
+    def _paused(self, command: Control, name: str, affected: Sequence[str]) -> Done:
+        self._replace(paused=self._playback.paused)
+        return self._done(command, name, affected)
+
+    def _set(self, command: Control, name: str, *, version: int | None = None, **wanted: object) -> Done:
+        given = {key: value for key, value in wanted.items() if value is not None}
+        self._replace(version=self.settings.version + 1 if version is None else version, **given)
+        try:
+            self._journal.remember(_FACT, self.settings.to_json())
+        except JournalError as error:
+            _LOG.warning("the settings are lost with the next restart: %s", error)
+        return self._done(command, name)
+
+    def _replace(self, **changes: object) -> None:
+        self.settings = self.settings.model_copy(update=changes)
+        self._apply(self.settings)
+
+    def _queue(self, command: Control) -> QueueState:
+        playback = self._playback
+        commands = [_queued(playback.current, "speaking")] if playback.current is not None else []
+        interrupted = playback.interrupted
+        commands += [_queued(waiting, "interrupted") for waiting in interrupted]
+        commands += [_queued(waiting, "waiting") for waiting in playback.queue if not waiting.begun]
+        commands += [_queued(waiting, "rendering") for waiting in self._renders]
+        return QueueState(request=command.request, paused=playback.paused, commands=tuple(commands))
+
+
+def _queued(waiting: Waiting, state: str) -> QueuedCommand:
+    command = waiting.command
+    return QueuedCommand.model_validate(
+        {
+            "id": command.id,
+            "state": state,
+            "priority": command.priority.value,
+            "session": command.session,
+            "chars": len(command.text),
+        }
+    )
+
+
+def _recalled(journal: Journal) -> Settings:
+    """Give the settings as they were before the restart. What speaks after one is not paused."""
+    kept = journal.recall(_FACT)
+    try:
+        return Settings() if kept is None else Settings.model_validate_json(kept).model_copy(update={"paused": False})
+    except ValueError as error:
+        _LOG.warning("the settings of before cannot be read, so all are as configured: %s", error)
+        return Settings()

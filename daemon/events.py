@@ -1,0 +1,278 @@
+"""What a device says over MQTT: what becomes of each command, answers, its settings and its status.
+
+All are frozen. Times are UTC.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from typing import Final, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+FINAL: Final = frozenset({"finished", "cancelled", "expired", "superseded", "failed"})
+"""Every accepted command ends in exactly one of these."""
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+def utc_of(at: float) -> datetime:
+    """Give the UTC time of a moment of `time.monotonic` that is not long past."""
+    return _now() - timedelta(seconds=time.monotonic() - at)
+
+
+def milliseconds(duration_s: float) -> float:
+    """Give a duration in milliseconds, to a tenth."""
+    return round(duration_s * 1000, 1) if math.isfinite(duration_s) else 0.0
+
+
+class _Payload(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    def to_json(self) -> str:
+        """Give the payload."""
+        return self.model_dump_json(exclude_none=True)
+
+
+class _Event(_Payload):
+    id: str
+    time: datetime = Field(default_factory=_now)
+    """When it happened, not when it was told."""
+
+
+class Accepted(_Event):
+    """The command will be spoken, or one of the other final events says why not."""
+
+    event: Literal["accepted"] = "accepted"
+    ahead: int
+    """Utterances that will be spoken before it, as things stand."""
+    starts_in_s: float | None = None
+    """Estimated from the lengths of those; left out while paused."""
+
+
+class Started(_Event):
+    """The first frame is being handed to the output."""
+
+    event: Literal["started"] = "started"
+    ttfa_ms: float
+    """Time to first audio: since the command came in, time in the queue included."""
+    output: str
+
+
+class Word(_Event):
+    """A word begins to be heard (`marks`)."""
+
+    event: Literal["word"] = "word"
+    index: int
+    """From 0. Words are what the voice speaks in one piece: '42' may be two."""
+    at_s: float
+    """Seconds of speech before it."""
+
+
+class Synthesized(_Event):
+    """All samples exist; some may still be waiting to be played."""
+
+    event: Literal["synthesized"] = "synthesized"
+    audio_s: float
+    compute_ms: float
+    rtf: float | None = None
+    """Real-time factor: computing time per time of speech."""
+    first_ms: float | None = None
+    """Of the computing time, what the first samples took."""
+    cached: bool
+    """Whether it is a recording that was kept."""
+    voice: str
+    backend: str
+    precision: str
+
+
+class Interrupted(_Event):
+    """It has fallen silent and will go on: a `resumed` follows, or its end."""
+
+    event: Literal["interrupted"] = "interrupted"
+    reason: Literal["paused", "preempted"]
+    by: str | None = None
+    """The id of the command that goes first."""
+    at_s: float
+    """Seconds of speech before the word from which it will go on."""
+
+
+class Resumed(_Event):
+    """It speaks again."""
+
+    event: Literal["resumed"] = "resumed"
+    at_s: float
+
+
+class Finished(_Event):
+    """The last frame has been played; or, without a loudspeaker, is in the file or on its way."""
+
+    event: Literal["finished"] = "finished"
+    audio_s: float
+    """0 where the text had nothing to pronounce."""
+    total_ms: float
+    """Since the command came in."""
+    location: str | None = None
+    """The file's name, or the stream's topic."""
+
+
+class Cancelled(_Event):
+    """Somebody ended it."""
+
+    event: Literal["cancelled"] = "cancelled"
+    by: str
+    """The `request` of the `cancel` or `skip`."""
+
+
+class Expired(_Event):
+    """It was not begun in time."""
+
+    event: Literal["expired"] = "expired"
+    waited_s: float
+
+
+class Superseded(_Event):
+    """A newer command took its place."""
+
+    event: Literal["superseded"] = "superseded"
+    by: str
+    """The newer one's id."""
+
+
+class Failed(_Event):
+    """The accepted command was not, or not wholly, spoken."""
+
+    event: Literal["failed"] = "failed"
+    code: str
+    """audio, voice, speaker, phonemizer, synthesis, interrupted, stopped, internal."""
+    reason: str
+
+
+class Rejected(_Payload):
+    """The command was not accepted."""
+
+    event: Literal["rejected"] = "rejected"
+    id: str | None
+    """Of a control command its `request`; None where the payload had none that could be read."""
+    time: datetime = Field(default_factory=_now)
+    code: str
+    """See `PayloadError.code`."""
+    reason: str
+
+    def to_json(self) -> str:
+        """Give the payload; the id is there even where it is null."""
+        return self.model_dump_json()
+
+
+class Known(_Event):
+    """The answer to an id that has ended already: it is not spoken again."""
+
+    event: Literal["known"] = "known"
+    final: Mapping[str, object]
+    """The event that ended it, as it was told."""
+
+
+class _Answer(_Payload):
+    request: str
+    """Of the control command that it answers."""
+    time: datetime = Field(default_factory=_now)
+
+
+class Done(_Answer):
+    """A control command was carried out."""
+
+    event: Literal["done"] = "done"
+    command: str
+    """Its topic's end, such as `cancel` or `volume/set`."""
+    affected: tuple[str, ...] | None = None
+    """The ids of the commands that it ends, pauses or resumes."""
+
+
+class QueuedCommand(BaseModel):
+    """One that speaks or waits."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    state: Literal["speaking", "rendering", "interrupted", "waiting"]
+    priority: str
+    session: str | None = None
+    chars: int
+
+
+class QueueState(_Answer):
+    """The answer to `queue/get`."""
+
+    event: Literal["queue"] = "queue"
+    paused: bool
+    commands: tuple[QueuedCommand, ...]
+    """What speaks first, then the rest in the order in which they will speak."""
+
+
+class VoiceInfo(BaseModel):
+    """A voice that may be named."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    language: str
+    speakers: tuple[str, ...]
+    """Their names; empty for a voice with only one."""
+
+
+class Voices(_Answer):
+    """The answer to `voices/get`."""
+
+    event: Literal["voices"] = "voices"
+    voices: tuple[VoiceInfo, ...]
+
+
+class Pong(_Answer):
+    """The answer to `ping`."""
+
+    event: Literal["pong"] = "pong"
+
+
+FinalEvent: TypeAlias = Finished | Cancelled | Expired | Superseded | Failed
+Answer: TypeAlias = Done | QueueState | Voices | Pong
+Event: TypeAlias = (
+    Accepted | Started | Word | Synthesized | Interrupted | Resumed | FinalEvent | Rejected | Known | Answer
+)
+
+
+class Settings(_Payload):
+    """The retained payload of the settings topic: what may change while it runs, as it is now."""
+
+    version: int = 0
+    """Of the last `config/set`; other commands add one."""
+    volume: float = 1.0
+    muted: bool = False
+    voice: str = ""
+    """Of commands that name none; empty: as the configuration says."""
+    rate: float = 1.0
+    paused: bool = False
+
+
+class Status(_Payload):
+    """The retained payload of the status topic."""
+
+    state: Literal["online", "stopped", "offline"]
+    """`stopped` after a clean end; `offline` is the broker's word when the connection was lost."""
+    version: str
+    voice: str | None = None
+    backend: str | None = None
+    precision: str | None = None
+    output: str | None = None
+    audio: str | None = None
+    """'ok', or why the output takes no sound."""
+    commands: str | None = None
+    """'ok', or why the broker lets none through to us."""
+    connection: str | None = None
+    """'ok', or what is wrong with it: somebody else uses our client id."""
+    realtime: Mapping[str, str] | None = None
+    """What was asked of the system so that sound comes in time, and its answer: 'done', or why not."""

@@ -1,0 +1,29 @@
+"""An utterance on its way through engine and player."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One go at an utterance: what it is told, and what is known of it.
+
+    The two events are set by whoever no longer wants it. The engine thread appends to the two lists, each place before
+    its samples; the player reads them.
+    """
+
+    id: str
+    start: int = 0
+    """The frame at which it begins: beyond 0 it goes on after an interruption."""
+    marks: bool = False
+    """Whether each word is told as it is heard."""
+    stopped: threading.Event = field(default_factory=threading.Event)
+    """No more of it, at once."""
+    yielding: threading.Event = field(default_factory=threading.Event)
+    """No more of it after the sentence that is being heard."""
+    words: list[int] = field(default_factory=list)
+    """The first frame of each word, from the utterance's beginning."""
+    sentences: list[int] = field(default_factory=list)
+    """The first frame of each sentence."""

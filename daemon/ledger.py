@@ -1,0 +1,150 @@
+"""Accepted commands, each from its acceptance to its one end: written down first, then told."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from daemon.errors import (
+    DaemonError,
+    InterruptedByCrashError,
+    JournalError,
+    PayloadError,
+    StoppedError,
+    StreamLostError,
+)
+from daemon.events import Event, Expired, Failed, FinalEvent, Known, Rejected
+from daemon.inbox import Origin
+from daemon.journal import Clock, Entry, Journal
+from daemon.queue import Waiting
+from device.errors import DeviceError, SinkError
+from engines.errors import (
+    PhonemizerClosedError,
+    PhonemizerDiedError,
+    PhonemizerTimeoutError,
+    PhonemizerUnavailableError,
+    SpeakerError,
+    SpeechError,
+    UnknownEspeakVoiceError,
+    VoiceError,
+)
+
+_LOG = logging.getLogger(__name__)
+
+_CODES: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (StoppedError, "stopped"),
+    (InterruptedByCrashError, "interrupted"),
+    (SinkError, "audio"),
+    (StreamLostError, "audio"),
+    (SpeakerError, "speaker"),
+    (VoiceError, "voice"),
+    (PhonemizerDiedError, "phonemizer"),
+    (PhonemizerTimeoutError, "phonemizer"),
+    (PhonemizerUnavailableError, "phonemizer"),
+    (PhonemizerClosedError, "stopped"),
+    (UnknownEspeakVoiceError, "voice"),
+    (SpeechError, "synthesis"),
+    (DeviceError, "audio"),
+    (DaemonError, "internal"),
+)
+
+
+class Ledger:
+    """Knows which commands are open. For the speaker's thread.
+
+    Where the disk refuses an acceptance the command is rejected. Where it refuses anything later the sound goes on and
+    the events too: what is lost is the memory of them after a crash.
+    """
+
+    def __init__(self, journal: Journal, publish: Callable[[Event, Origin], None]) -> None:
+        self._journal = journal
+        self._publish = publish
+        self._open: set[str] = set()
+
+    def known(self, command_id: str) -> Known | None:
+        """Give the answer to an id that has ended already; None where it is not known, or still open.
+
+        PayloadError `storage` where the disk does not say.
+        """
+        try:
+            final = self._journal.final(command_id)
+        except JournalError as error:
+            raise PayloadError("storage", str(error), command_id) from error
+        return None if final is None else Known(id=command_id, final=json.loads(final))
+
+    def is_open(self, command_id: str) -> bool:
+        """Tell whether this command was accepted and has no end yet."""
+        return command_id in self._open
+
+    def accept(self, waiting: Waiting, at: Clock) -> None:
+        """Write an acceptance down. PayloadError `storage` where the disk refuses."""
+        try:
+            self._journal.accept(waiting.command, waiting.origin, at)
+        except JournalError as error:
+            raise PayloadError("storage", str(error), waiting.id) from error
+        self._open.add(waiting.id)
+
+    def reopen(self, waiting: Waiting) -> None:
+        """Take on again what was accepted before a crash."""
+        self._open.add(waiting.id)
+
+    def begin(self, waiting: Waiting) -> None:
+        """Write down that a command may be heard from now on."""
+        try:
+            self._journal.begin(waiting.id)
+        except JournalError as error:
+            _LOG.error("%s", error)
+
+    def tell(self, event: Event, origin: Origin) -> None:
+        """Tell something that ends nothing."""
+        self._publish(event, origin)
+
+    def reject(self, error: PayloadError, origin: Origin) -> None:
+        """Tell that something was not accepted."""
+        _LOG.warning("rejected a command: %s", error.reason)
+        self._publish(Rejected(id=error.command_id, code=error.code, reason=error.reason), origin)
+
+    def end(self, waiting: Waiting, event: FinalEvent) -> None:
+        """Write down how a command ended, and tell it. A command that has ended stays as it was."""
+        if waiting.id not in self._open:
+            return
+        self._open.discard(waiting.id)
+        try:
+            self._journal.end(waiting.id, event.to_json())
+        except JournalError as error:
+            _LOG.error("%s", error)
+        self._publish(event, waiting.origin)
+
+    def fail(self, waiting: Waiting, error: Exception) -> None:
+        """End a command by an error."""
+        code = next((code for kind, code in _CODES if isinstance(error, kind)), "internal")
+        _LOG.warning("command %s failed: %s", waiting.id, error)
+        self.end(waiting, Failed(id=waiting.id, code=code, reason=str(error)))
+
+    def expire(self, waiting: Waiting, now: float) -> None:
+        """End a command that was not begun in time."""
+        self.end(waiting, Expired(id=waiting.id, waited_s=round(now - waiting.received_at, 3)))
+
+    def after_crash(self, at: Clock, speak_within_s: float) -> list[tuple[Entry, float]]:
+        """Settle what a crash left: gives what may still be spoken, each with its age in seconds.
+
+        Of it nothing was heard, it is not expired, and it was accepted within the last `speak_within_s`. All else ends
+        here and now: as expired, or as failed with code `interrupted`.
+        """
+        still: list[tuple[Entry, float]] = []
+        for entry in self._journal.open_entries():
+            age_s = at.age_s(entry.accepted)
+            command = entry.command
+            waiting = Waiting(command, at.monotonic - (age_s or 0.0), origin=entry.origin)
+            self._open.add(command.id)
+            if entry.begun or command.output != "speaker":
+                self.fail(waiting, InterruptedByCrashError("while it was being spoken"))
+            elif age_s is not None and command.expires_s is not None and age_s >= command.expires_s:
+                self.expire(waiting, at.monotonic)
+            elif age_s is None or age_s > speak_within_s:
+                self.fail(waiting, InterruptedByCrashError("before it was spoken, and it is too late now"))
+            else:
+                still.append((entry, age_s))
+        return still

@@ -1,0 +1,351 @@
+"""What speaks, what was interrupted and what waits: who goes first, who gives way, and who goes on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
+
+from daemon.commands import Priority
+from daemon.errors import PayloadError, StoppedError
+from daemon.events import (
+    Cancelled,
+    Finished,
+    Interrupted,
+    Resumed,
+    Started,
+    Superseded,
+    Synthesized,
+    Word,
+    milliseconds,
+    utc_of,
+)
+from daemon.inbox import PlaybackEnded, PlaybackStarted, SynthesisEnded, WordReached
+from daemon.job import Job
+from daemon.ledger import Ledger
+from daemon.queue import SpeakQueue, Waiting
+from device.format import seconds
+
+_LOG = logging.getLogger(__name__)
+
+_FIRST_GUESS_S: Final = 0.065
+"""Of speech per character: what the default voice takes for English. What was heard since corrects it."""
+
+_LEARNING: Final = 0.1
+"""Weight of the newest utterance in that average."""
+
+Why: TypeAlias = Literal["paused", "preempted", "superseded", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Why an utterance is made to stop, and for whom."""
+
+    why: Why
+    by: str
+
+    @property
+    def ends(self) -> bool:
+        """Tell whether it will not go on."""
+        return self.why in {"superseded", "cancelled"}
+
+
+@dataclass(slots=True)
+class _Active:
+    """One that engine and player are at."""
+
+    waiting: Waiting
+    job: Job
+    heard_at: float | None = None
+    """When its first frame was on its way to the output."""
+    synthesis: SynthesisEnded | None = None
+    cut: Cut | None = None
+    stopping: bool = False
+    """Whether it was told to stop at once."""
+
+    @property
+    def heard(self) -> bool:
+        """Tell whether any of it reached the output, in this go."""
+        return self.heard_at is not None
+
+
+class Playback:
+    """Owns the queue and what speaks. Pure: time comes in, `begin` and `cut` go out and must return at once."""
+
+    def __init__(
+        self,
+        queue: SpeakQueue,
+        ledger: Ledger,
+        *,
+        output: str,
+        begin: Callable[[Waiting], Job],
+        cut: Callable[[Job, bool], None],
+    ) -> None:
+        """`cut(job, at_once)` makes one stop: at once, or after its sentence."""
+        self.queue: Final = queue
+        self.paused = False
+        self._ledger = ledger
+        self._output = output
+        self._begin = begin
+        self._cut_job = cut
+        self._current: _Active | None = None
+        self._ending: dict[str, _Active] = {}
+        """Those that fall silent while the next one begins already."""
+        self._char_s = _FIRST_GUESS_S
+
+    @property
+    def current(self) -> Waiting | None:
+        """What speaks."""
+        return self._current.waiting if self._current else None
+
+    @property
+    def interrupted(self) -> list[Waiting]:
+        """Those that will go on: they wait, or are just falling silent."""
+        return [active.waiting for active in self._ending.values()] + [w for w in self.queue if w.begun]
+
+    @property
+    def speaks_or_waits(self) -> bool:
+        """Tell whether there is anything to say."""
+        return self._current is not None or bool(self._ending) or len(self.queue) > 0
+
+    def check(self, waiting: Waiting) -> None:
+        """PayloadError where there is no room for it, or, for a notification, something else speaks or waits."""
+        others = [w for w in (self.current, *self.interrupted, *self.queue) if w is not None]
+        if waiting.command.priority is Priority.NOTIFICATION and any(
+            w.command.priority is not Priority.NOTIFICATION for w in others
+        ):
+            raise PayloadError("busy", "something else speaks or waits, so this notification is dropped", waiting.id)
+        if not self._replaced_by(waiting):
+            self.queue.check_room(waiting.command)
+
+    def submit(self, waiting: Waiting, now: float, accepted: Callable[[], None]) -> None:
+        """Take an accepted command in: whom it replaces or interrupts follows from its priority and its key.
+
+        `accepted` is called once its place is known and before anything else is said of it.
+        """
+        for old in self.queue.take(self._replaces(waiting)):
+            self._ledger.end(old, Superseded(id=old.id, by=waiting.id))
+        self.queue.put(waiting)
+        active = self._current
+        if active is not None:
+            mine, its = waiting.command.priority, active.waiting.command.priority
+            if its is not Priority.CRITICAL:
+                if self._same_key(waiting, active.waiting) or mine is its is Priority.NOTIFICATION:
+                    self._cut(active, Cut("superseded", waiting.id))
+                elif mine is Priority.CRITICAL:
+                    self._cut(active, Cut("preempted", waiting.id))
+                elif mine is Priority.IMPORTANT and its is not Priority.IMPORTANT:
+                    self._cut(active, Cut("preempted", waiting.id), at_once=False)
+        for ending in self._ending.values():
+            if self._same_key(waiting, ending.waiting):
+                self._cut(ending, Cut("superseded", waiting.id))
+        accepted()
+        self.next(now)
+
+    def place(self, waiting: Waiting, now: float) -> tuple[int, float | None]:
+        """Tell how many will speak before it, and in how many seconds about it will begin."""
+        if self.current is not None and self.current.id == waiting.id:
+            return 0, 0.0
+        active = self._current
+        ahead = self.queue.ahead_of(waiting)
+        gives_way = active is not None and active.cut is not None
+        count = len(ahead) + (active is not None and not gives_way)
+        if self.paused and waiting.command.priority is not Priority.CRITICAL:
+            return count, None
+        total_s = sum(len(w.command.text) for w in ahead) * self._char_s
+        if active is not None and not gives_way:
+            since = 0.0 if active.heard_at is None else now - active.heard_at
+            total_s += max(0.0, len(active.waiting.command.text) * self._char_s - since)
+        return count, round(total_s, 1)
+
+    def find(self, command_id: str) -> Waiting | None:
+        """Give the one of this id that speaks, waits, or falls silent."""
+        return next((w for w in (self.current, *self.interrupted, *self.queue) if w and w.id == command_id), None)
+
+    def cancel(self, wanted: Callable[[Waiting], bool], by: str, now: float) -> list[str]:
+        """End those that are `wanted`; gives their ids. What speaks has ended once it is silent."""
+        ids = []
+        for waiting in self.queue.take(wanted):
+            self._ledger.end(waiting, Cancelled(id=waiting.id, by=by))
+            ids.append(waiting.id)
+        for active in (self._current, *self._ending.values()):
+            if active is not None and wanted(active.waiting):
+                self._cut(active, Cut("cancelled", by))
+                ids.append(active.waiting.id)
+        self.next(now)
+        return ids
+
+    def skip(self, by: str, now: float) -> list[str]:
+        """End what speaks, or else what would go on next."""
+        target = self.current or next(iter(self.interrupted), None)
+        return [] if target is None else self.cancel(lambda w: w.id == target.id, by, now)
+
+    def pause(self, by: str) -> list[str]:
+        """Fall silent. What is critical goes on."""
+        self.paused = True
+        active = self._current
+        if active is None or active.waiting.command.priority is Priority.CRITICAL:
+            return []
+        self._cut(active, Cut("paused", by))
+        return [active.waiting.id]
+
+    def resume(self, repeat_sentences: int, now: float) -> list[str]:
+        """Go on, from the word or from the beginning of a sentence."""
+        self.paused = False
+        for waiting in self.queue.take(lambda w: w.begun and repeat_sentences > 0):
+            first = waiting.sentences[-repeat_sentences:][:1] or (0,)
+            self.queue.put(replace(waiting, resume_at=first[0]))
+        ids = [waiting.id for waiting in self.interrupted]
+        self.next(now)
+        return ids
+
+    def expire(self, now: float) -> None:
+        """End those whose time is over."""
+        for waiting in self.queue.take_expired(now):
+            self._ledger.expire(waiting, now)
+
+    def started(self, message: PlaybackStarted) -> None:
+        """Take note that the first frame is on its way."""
+        active = self._current
+        if active is None or active.waiting.id != message.id:
+            return
+        active.heard_at = message.at
+        waiting = active.waiting
+        at = utc_of(message.at)
+        if waiting.begun:
+            self._tell(waiting, Resumed(id=waiting.id, time=at, at_s=round(seconds(waiting.resume_at), 3)))
+        else:
+            ttfa_ms = milliseconds(message.at - waiting.received_at)
+            self._tell(waiting, Started(id=waiting.id, time=at, ttfa_ms=ttfa_ms, output=self._output))
+        self._tell_synthesized(active)
+
+    def word(self, message: WordReached) -> None:
+        """Tell a word."""
+        active = self._current
+        if active is not None and active.waiting.id == message.id:
+            at_s = round(seconds(active.job.words[message.index]), 3)
+            self._tell(active.waiting, Word(id=message.id, time=utc_of(message.at), index=message.index, at_s=at_s))
+
+    def synthesized(self, message: SynthesisEnded) -> None:
+        """Take note that all samples exist."""
+        active = self._current
+        if active is not None and active.waiting.id == message.id:
+            active.synthesis = message
+            self._tell_synthesized(active)
+
+    def ended(self, message: PlaybackEnded, now: float) -> None:
+        """Take note that one is silent: it is over, or was cut."""
+        active = self._ending.pop(message.id, None)
+        if active is None:
+            active = self._current
+            if active is None or active.waiting.id != message.id:
+                return
+            self._current = None
+        waiting = active.waiting
+        if message.error is not None:
+            self._ledger.fail(waiting, message.error)
+        elif message.cut_at is None or active.cut is None:
+            self._finish(active, message)
+        else:
+            self._settle(active, active.cut, message)
+        self.expire(now)
+        self.next(now)
+
+    def next(self, now: float) -> None:
+        """Begin the next one, where none speaks. Only what is critical does not wait until the last one is silent."""
+        if self._current is not None:
+            return
+        self.expire(now)
+        waiting = self.queue.pop(critical_only=self.paused or bool(self._ending))
+        if waiting is not None:
+            self._current = _Active(waiting, self._begin(waiting))
+            if not waiting.begun:
+                # After `begin`: the disk works while the engine does. A crash in between comes before any sound.
+                self._ledger.begin(waiting)
+
+    def stop(self) -> None:
+        """End everything."""
+        active = [self._current, *self._ending.values()]
+        self._current = None
+        self._ending.clear()
+        for waiting in [a.waiting for a in active if a is not None] + self.queue.take(lambda _: True):
+            self._ledger.fail(waiting, StoppedError())
+
+    def _cut(self, active: _Active, cut: Cut, *, at_once: bool = True) -> None:
+        """Make one stop. What ends it outweighs what would let it go on, and the first of a kind stands."""
+        if active.cut is None or (not active.cut.ends and (cut.ends or (at_once and not active.stopping))):
+            active.cut = cut
+        if not active.stopping:
+            active.stopping = at_once
+            self._cut_job(active.job, at_once)
+        if at_once and active is self._current:
+            self._current = None
+            self._ending[active.waiting.id] = active
+
+    def _finish(self, active: _Active, message: PlaybackEnded) -> None:
+        waiting = active.waiting
+        if message.audio_s and waiting.command.text:
+            heard = message.audio_s / len(waiting.command.text)
+            self._char_s += _LEARNING * (heard - self._char_s)
+        total_ms = milliseconds(message.at - waiting.received_at)
+        audio_s = round(message.audio_s, 3)
+        at = utc_of(message.at)
+        self._ledger.end(waiting, Finished(id=waiting.id, time=at, audio_s=audio_s, total_ms=total_ms))
+
+    def _settle(self, active: _Active, cut: Cut, message: PlaybackEnded) -> None:
+        """Decide what becomes of one that was cut."""
+        waiting, at = active.waiting, utc_of(message.at)
+        if cut.why == "cancelled":
+            self._ledger.end(waiting, Cancelled(id=waiting.id, time=at, by=cut.by))
+        elif cut.why == "superseded" or (cut.why == "preempted" and not waiting.command.resumes):
+            self._ledger.end(waiting, Superseded(id=waiting.id, time=at, by=cut.by))
+        else:
+            resume_at = message.cut_at or 0
+            begun = waiting.begun or active.heard
+            sentences = tuple(start for start in active.job.sentences if start <= resume_at)
+            self.queue.put(replace(waiting, begun=begun, resume_at=resume_at, sentences=sentences))
+            if active.heard:
+                reason: Literal["paused", "preempted"] = "paused" if cut.why == "paused" else "preempted"
+                at_s = round(seconds(resume_at), 3)
+                self._tell(waiting, Interrupted(id=waiting.id, time=at, reason=reason, by=cut.by, at_s=at_s))
+
+    def _replaces(self, new: Waiting) -> Callable[[Waiting], bool]:
+        """Tell whom among those that wait a new command replaces: the same key, and of its kind the newest wins."""
+        newest_wins = new.command.priority in {Priority.NOTIFICATION, Priority.PROGRESS}
+
+        def replaced(old: Waiting) -> bool:
+            return self._same_key(new, old) or (newest_wins and old.command.priority is new.command.priority)
+
+        return replaced
+
+    def _replaced_by(self, new: Waiting) -> bool:
+        return any(map(self._replaces(new), self.queue))
+
+    @staticmethod
+    def _same_key(one: Waiting, other: Waiting) -> bool:
+        return one.command.supersede is not None and one.command.supersede == other.command.supersede
+
+    def _tell_synthesized(self, active: _Active) -> None:
+        """Tell it after `Started`, whichever came first: a short text is synthesized before it is heard."""
+        done = active.synthesis
+        if done is None or not active.heard:
+            return
+        active.synthesis = None
+        self._tell(
+            active.waiting,
+            Synthesized(
+                id=done.id,
+                audio_s=round(done.audio_s, 3),
+                compute_ms=milliseconds(done.compute_s),
+                rtf=None if done.rtf is None else round(done.rtf, 3),
+                first_ms=None if done.first_s is None else milliseconds(done.first_s),
+                cached=done.cached,
+                voice=done.voice,
+                backend=done.backend,
+                precision=done.precision,
+            ),
+        )
+
+    def _tell(self, waiting: Waiting, event: Started | Resumed | Word | Synthesized | Interrupted) -> None:
+        self._ledger.tell(event, waiting.origin)

@@ -1,0 +1,94 @@
+"""Commands that need no loudspeaker: several at once, into a file or a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from daemon.errors import PayloadError, StoppedError
+from daemon.events import Cancelled, Finished, Started, milliseconds, utc_of
+from daemon.inbox import RenderEnded, RenderStarted
+from daemon.job import Job
+from daemon.ledger import Ledger
+from daemon.queue import Waiting
+
+
+@dataclass(slots=True)
+class _Rendering:
+    waiting: Waiting
+    job: Job
+    location: str
+    cancelled_by: str = ""
+
+
+class Renders:
+    """Owns what is being rendered, or waits for it, in the order of arrival. Pure, as `Playback` is."""
+
+    def __init__(self, ledger: Ledger, capacity: int, render: Callable[[Waiting], tuple[Job, str]]) -> None:
+        """`render` queues one for the render threads, and says where its sound will be found."""
+        self._ledger = ledger
+        self._capacity = capacity
+        self._render = render
+        self._active: dict[str, _Rendering] = {}
+
+    def __len__(self) -> int:
+        """Give how many there are."""
+        return len(self._active)
+
+    def __iter__(self) -> Iterator[Waiting]:
+        """Give them in order."""
+        return iter([rendering.waiting for rendering in self._active.values()])
+
+    def check(self, waiting: Waiting) -> None:
+        """PayloadError `queue_full` where there is no room for one more."""
+        if len(self._active) >= self._capacity:
+            raise PayloadError("queue_full", f"{self._capacity} commands are being rendered already", waiting.id)
+
+    def submit(self, waiting: Waiting) -> None:
+        """Take an accepted command in."""
+        self._ledger.begin(waiting)
+        self._active[waiting.id] = _Rendering(waiting, *self._render(waiting))
+
+    def started(self, message: RenderStarted) -> None:
+        """Take note that the first samples are there."""
+        rendering = self._active.get(message.id)
+        if rendering is not None:
+            waiting = rendering.waiting
+            ttfa_ms = milliseconds(message.at - waiting.received_at)
+            started = Started(id=waiting.id, time=utc_of(message.at), ttfa_ms=ttfa_ms, output=rendering.location)
+            self._ledger.tell(started, waiting.origin)
+
+    def ended(self, message: RenderEnded) -> None:
+        """Take note that one is done with."""
+        rendering = self._active.pop(message.id, None)
+        if rendering is None:
+            return
+        waiting, at = rendering.waiting, utc_of(message.at)
+        if message.error is not None:
+            self._ledger.fail(waiting, message.error)
+        elif rendering.cancelled_by:
+            self._ledger.end(waiting, Cancelled(id=waiting.id, time=at, by=rendering.cancelled_by))
+        else:
+            finished = Finished(
+                id=waiting.id,
+                time=at,
+                audio_s=round(message.audio_s, 3),
+                total_ms=milliseconds(message.at - waiting.received_at),
+                location=rendering.location,
+            )
+            self._ledger.end(waiting, finished)
+
+    def cancel(self, wanted: Callable[[Waiting], bool], by: str) -> list[str]:
+        """Have those that are `wanted` end soon; gives their ids."""
+        found = [r for r in self._active.values() if wanted(r.waiting)]
+        for rendering in found:
+            rendering.cancelled_by = rendering.cancelled_by or by
+            rendering.job.stopped.set()
+        return [rendering.waiting.id for rendering in found]
+
+    def stop(self) -> None:
+        """End everything."""
+        for rendering in self._active.values():
+            rendering.job.stopped.set()
+            self._ledger.fail(rendering.waiting, StoppedError())
+        self._active.clear()

@@ -1,0 +1,58 @@
+"""The topics of a device: where commands come in, where it says what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from daemon.commands import COMMANDS, AnyCommand, Speak
+
+_FILTERS: Final = ("speak", "cancel", "pause", "resume", "skip", "ping", "+/set", "+/get")
+"""Subscribed to under each scope: nothing that we publish ourselves matches one."""
+
+_RENDER: Final = "render"
+_SHARE: Final = "$share/speakd-render"
+
+
+class Topics:
+    """`<prefix>/<device>/...` for one device, `<prefix>/all/...` and `<prefix>/group/<g>/...` for more than one."""
+
+    def __init__(self, prefix: str, device: str, groups: Sequence[str] = (), *, renders: bool = False) -> None:
+        """Make them. `renders`: whether this device takes its share of `<prefix>/render`."""
+        own = f"{prefix}/{device}"
+        self._prefix = prefix
+        self._scopes = (own, f"{prefix}/all", *(f"{prefix}/group/{group}" for group in groups))
+        self._renders = renders
+        self.speak: Final = f"{own}/speak"
+        self.event: Final = f"{own}/event"
+        self.status: Final = f"{own}/status"
+        self.settings: Final = f"{own}/settings"
+        self._audio = f"{own}/audio"
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """What to subscribe to. The broker hands each command to render to one of those who share that topic."""
+        shared = (f"{_SHARE}/{self._prefix}/{_RENDER}",) if self._renders else ()
+        return tuple(f"{scope}/{end}" for scope in self._scopes for end in _FILTERS) + shared
+
+    def command(self, topic: str) -> type[AnyCommand] | None:
+        """Tell which command comes on a topic; None where there is no such one."""
+        if self.is_render(topic):
+            return Speak
+        for scope in self._scopes:
+            if topic.startswith(scope + "/"):
+                return COMMANDS.get(topic[len(scope) + 1 :])
+        return None
+
+    def is_render(self, topic: str) -> bool:
+        """Tell whether this is the shared topic of commands to render."""
+        return topic == f"{self._prefix}/{_RENDER}"
+
+    def audio(self, command_id: str) -> str:
+        """Give the topic on which a stream is published: the id, as far as a topic may hold it."""
+        return f"{self._audio}/{''.join(c if c not in '/+#' else '_' for c in command_id)}"
+
+    def may_answer(self, reply_to: str) -> bool:
+        """Tell whether this is a topic to publish answers on: none of ours, where they would be taken for commands."""
+        wild = any(c in reply_to for c in "+#\0")
+        return not wild and not reply_to.startswith(("$", self._prefix + "/"))
