@@ -4,6 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Examples are counted, not timed: on a busy machine any of them may take longer than hypothesis' own limit of 0.2 s.
+settings.register_profile("speakd", deadline=None)
+settings.load_profile("speakd")
 
 
 @pytest.fixture(scope="session")
