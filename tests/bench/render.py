@@ -2,10 +2,10 @@
 
     python tests/bench/render.py [--rounds 7] [--batches 2 4 8] [--spoken 40] [--json]
 
-The default voice, real threads. `throughput`: four sentences of 4 s (eight in batches of eight), one after another as they would be spoken, and
-through render threads with and without batches; seconds of speech per second, and the median ratio of each round's to
-the first. `first_sound`: of a spoken sentence, from the command to the first buffer handed to the player, alone and
-beside renderers that never run dry; and how long the windows took that were computed meanwhile.
+The default voice, real threads. `throughput`: four sentences of 4 s (eight in batches of eight), one after another as
+they would be spoken, and through render threads with and without batches; seconds of speech per second, and the median
+ratio of each round's to the first. `first_sound`: of a spoken sentence, from the command to the first buffer that the
+player hands on, alone and beside renderers that never run dry; and how long the windows took that were computed then.
 """
 
 from __future__ import annotations
