@@ -42,8 +42,9 @@ class SharedVoice(Protocol):
 class ConcurrentVoice:
     """A `SharedVoice` on ONNX Runtime: each window is computed in the thread that asks for it.
 
-    On two busy cores, two threads that compute a window each give 1.6 times the speech of one window on both cores,
-    which wait for one another in each of its 60 convolutions. Batches still have that wait (tests/bench/render.py).
+    On two busy cores, two threads that compute a window each give 1.8 times the speech of one window on both cores,
+    which wait for one another in each of its 60 convolutions. Batches, which have that wait too, give 0.9 times as much
+    (tests/bench/render.py).
     """
 
     def __init__(self, pack: Pack, precedence: Precedence) -> None:
