@@ -43,7 +43,7 @@ _BURST_S: Final = 4.0
 """Seconds' worth of commands that a sender may give at once: a whole queue at the default rate, twice."""
 
 _MOST_RENDERERS: Final = 4
-"""Threads, one per core up to here. The first takes 120 MB, engines included, each further one 50 MB."""
+"""Threads, one per core up to here. The first takes 115 MB, engines included, each further one 55 MB."""
 
 
 def make_sink(config: Config) -> Sink:
