@@ -33,7 +33,7 @@ from daemon.messages import (
     ThreadDied,
 )
 from daemon.service import Service, make_sink
-from device import realtime
+from device import heap, realtime
 from device.sink import Sink
 from engines.vits import VitsVoice
 
@@ -55,6 +55,7 @@ def run(config: Config) -> int:
             link.publish_event(event)
 
     precedence = realtime.take_precedence()  # before there are threads, which inherit it
+    large_blocks = heap.map_large_blocks()
     service = Service(config, sink, publish)
     _stop_on_signals(service)
     # paho's own thread has no one to tell of an exception but this.
@@ -66,6 +67,7 @@ def run(config: Config) -> int:
         link = Link(config, Status(state="offline", version=version()), service.inbox.put)
         link.start()
         service.inbox.put(RealtimeAnswer("precedence", precedence))
+        service.inbox.put(RealtimeAnswer("heap", large_blocks))
         service.inbox.put(RealtimeAnswer("memory", realtime.lock_memory()))
         service.inbox.put(RealtimeAnswer("garbage", realtime.freeze_garbage()))
         _LOG.info("voice %s on %s, sound to %s", voice.info.name, voice.backend, sink.description)

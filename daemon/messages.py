@@ -322,7 +322,7 @@ class RealtimeAnswer:
     """What the system said to a request that keeps the sound in time."""
 
     what: str
-    """'garbage', 'memory', 'precedence' or 'priority'."""
+    """'garbage', 'heap', 'memory', 'precedence' or 'priority'."""
     answer: str
     """'done', or why it was refused."""
 

@@ -17,7 +17,7 @@ from daemon.worker import Worker
 from device.errors import DeviceError
 from device.format import RATE, Samples, seconds
 from device.memory import HostBufferPool
-from device.realtime import give_way, return_memory
+from device.realtime import give_way
 from engines.errors import SpeechError
 from engines.shared_voices import SharedVoices
 from engines.shelf import Preferences
@@ -25,7 +25,7 @@ from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
 
 BUFFER_FRAMES: Final = 2 * RATE
-"""Two seconds, the largest window. Four would gain 2 % and take 85 MB more on two cores, one would cost 13 %."""
+"""Two seconds, the largest window. Four would gain 2 % and take 40 MB more per thread, one would cost 13 %."""
 
 _BUFFER_BYTES: Final = 2**19
 """It is 385 kB."""
@@ -122,7 +122,6 @@ class Renderers:
             except queue.Empty:
                 synthesizer = None
                 self._voices.free_unused()
-                return_memory()
                 continue
             if order is None:
                 return

@@ -33,7 +33,7 @@ _STOP_S: Final = 15.0
 """For all threads to end: the engine finishes its window, some 0.2 s here, on a slow board perhaps two."""
 
 _MOST_RENDERERS: Final = 4
-"""Threads, one per core up to here. The first takes 120 MB, engines included, each further one 50 MB."""
+"""Threads, one per core up to here. The first takes 115 MB, engines included, each further one 55 MB."""
 
 _MOST_RENDERS: Final = 100
 """Orders that wait: what is longer than this is nobody's plan."""

@@ -71,16 +71,6 @@ def raise_priority() -> str:
     return DONE
 
 
-def return_memory() -> None:
-    """Give freed memory back to the system, where the C library can and the memory is not locked.
-
-    Of 150 MB that two engines took and freed, glibc keeps 70 otherwise.
-    """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
-
-
 def lock_memory() -> str:
     """Keep this process's memory from being swapped out; gives 'done' or why not."""
     limit, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)

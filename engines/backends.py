@@ -23,7 +23,7 @@ from engines.runtime.ort import OrtEngine
 from engines.runtime.plans import Machine, PlanCache
 from engines.runtime.trt import NAME as TENSORRT
 from engines.runtime.trt import TensorRt
-from engines.vits import Delivery, VitsVoice
+from engines.vits import Delivery, VitsVoice, acoustic_on_cpu
 from engines.vocoder import FreeVocoder, Vocoder
 from engines.vocoder_checked import CheckedVocoder
 from engines.vocoder_fixed import FixedVocoder
@@ -177,7 +177,7 @@ class _Vocoders:
 
 def _acoustic(pack: Pack, wanted: Wanted, gpu: Gpu | None, vocoder: Vocoder) -> Acoustic:
     """Load the acoustic part: on the GPU if the vocoder is there, all plans are too, and it is quicker."""
-    on_cpu = partial(OrtEngine, pack.acoustic, threads=wanted.threads)
+    on_cpu = partial(acoustic_on_cpu, pack, threads=wanted.threads)
     if gpu is None or vocoder.precision not in PRECISIONS or not vocoder.backend.startswith(TENSORRT):
         return on_cpu()
     plans = plans_of(pack, vocoder.precision, gpu.machine, capacity=gpu.capacity)

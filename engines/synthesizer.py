@@ -18,7 +18,7 @@ from device.memory import AudioChunk, Buffer, BufferPool
 from engines.precedence import Precedence
 from engines.text.phonemes import Phonemizer, merge_clusters, phoneme_ids, sentences_of
 from engines.text.sentences import blocks
-from engines.vits import Delivery, Noise, VitsVoice
+from engines.vits import USUAL_IDS, Delivery, Noise, VitsVoice
 
 _LOG = logging.getLogger(__name__)
 
@@ -109,14 +109,16 @@ class Synthesizer:
                 if tally.first_s is None:
                     tally.first_s = tally.compute_s
                 yield AudioChunk(buffer, buffer.samples[:frames])
+            # They lie in the acoustic engine's arena: there during its next run, they would divide its free memory.
+            del latents
 
     def warm_up(self, voice: VitsVoice) -> None:
-        """Run the longest sentence and the largest window once.
+        """Run a sentence of the longest usual length and the largest window once.
 
-        What the engines ever need of memory they then have, from the start and for good, and the first command finds
+        What the engines keep of memory they then have, from the start and for good, and the first command finds
         everything loaded. Takes about as long as six seconds of speech.
         """
-        ids = list(islice(cycle(chain(*voice.info.phoneme_ids.values())), 2 * _MOST_PHONEMES))
+        ids = list(islice(cycle(chain(*voice.info.phoneme_ids.values())), USUAL_IDS))
         rng = np.random.default_rng(0)
         latents = voice.latents(ids, Delivery(), voice.noise(len(ids), rng))
         buffer = self._pool.acquire(_POOL_POLL_S)

@@ -5,8 +5,13 @@ import platform
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from simulators import real_gpu
 from simulators.cuda_driver import SimulatedDriver, build
+
+# Examples are counted, not timed: on a busy machine any of them may take longer than hypothesis' own limit of 0.2 s.
+settings.register_profile("speakd", deadline=None)
+settings.load_profile("speakd")
 
 HAS_RTX = platform.machine() == "x86_64"
 """TensorRT for RTX has no wheels for other processors."""

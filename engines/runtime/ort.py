@@ -34,14 +34,18 @@ class OrtEngine:
 
     backend = "onnxruntime-cpu"
 
-    def __init__(self, model: Path | bytes, *, threads: int = 0, precision: str = "fp32") -> None:
+    def __init__(
+        self, model: Path | bytes, *, threads: int = 0, precision: str = "fp32", usual_bytes: int | None = None
+    ) -> None:
         """Load a graph from a file or from its bytes; `threads` 0 means one per core. EngineError where it is none.
 
-        `precision` is what the graph is written in.
+        `precision` is what the graph is written in. After a run whose inputs had more than `usual_bytes`, the memory
+        that it took goes back to the system.
         """
         self.precision = precision
         onnxruntime = self._ort = _onnxruntime()
         self._name = model.name if isinstance(model, Path) else "graph"
+        self._usual_bytes = usual_bytes
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads or len(os.sched_getaffinity(0))
         options.inter_op_num_threads = 1
@@ -62,7 +66,9 @@ class OrtEngine:
     def run(self, feeds: Feeds) -> NDArray[np.float32]:
         """See `Engine.run`."""
         try:
-            result: NDArray[np.float32] = self._session_or_raise().run([self._output], dict(feeds))[0]
+            result: NDArray[np.float32] = self._session_or_raise().run(
+                [self._output], dict(feeds), self._run_options(feeds)
+            )[0]
         except self._failures() as error:
             raise EngineError(self._name, f"failed: {error}") from error
         return result
@@ -82,6 +88,12 @@ class OrtEngine:
     def close(self) -> None:
         """See `Engine.close`."""
         self._session = None
+
+    def _run_options(self, feeds: Feeds) -> Any:  # noqa: ANN401  onnxruntime has no types
+        options = self._ort.RunOptions()
+        if self._usual_bytes is not None and sum(array.nbytes for array in feeds.values()) > self._usual_bytes:
+            options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+        return options
 
     def _session_or_raise(self) -> Any:  # noqa: ANN401  onnxruntime has no types
         if self._session is None:

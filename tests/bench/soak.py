@@ -27,6 +27,7 @@ from daemon.engine_room import BUFFER_FRAMES
 from daemon.messages import Inbox, PlaybackEnded
 from daemon.player import Job, Player
 from daemon.synthesis import Engines, Order, SynthesisThread
+from device.heap import map_large_blocks
 from device.memory import HostBufferPool
 from device.null import NullSink
 from device.realtime import DONE, NICE, take_precedence
@@ -86,6 +87,7 @@ def text_of(words: int, rng: random.Random) -> str:
 
 def memory(packs: Path, utterances: int) -> dict[str, float]:
     rng = random.Random(1)
+    map_large_blocks()  # as the daemon does
     bench = Bench(packs, paced=False)
     after_warm_up = 0.0
     audio_s = 0.0

@@ -98,26 +98,3 @@ def test_a_thread_gives_way_alone_and_never_further_than_the_system_goes() -> No
     thread.join()
     assert found == [min(19, before + 10), min(19, before + 20), 19]
     assert os.getpriority(os.PRIO_PROCESS, 0) == before
-
-
-FREED = """
-import re
-from pathlib import Path
-from device import realtime
-def resident():
-    return int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
-before = resident()
-blocks = [bytearray(b"x" * 100_000) for _ in range(1000)]
-last = bytearray(50_000)
-full = resident()
-del blocks
-realtime.return_memory()
-print(full - before, resident() - before)
-"""
-
-
-def test_freed_memory_goes_back_to_the_system() -> None:
-    """The last block keeps the heap's top where it is, so that freeing alone gives nothing back."""
-    taken, left = map(int, in_a_process_of_its_own(FREED)[0].split())
-    assert taken > 90_000
-    assert left < taken / 5
