@@ -82,15 +82,23 @@ def _parser() -> argparse.ArgumentParser:
     calibrate = actions.add_parser("calibrate", help="measure again how a voice is best computed on this device")
     calibrate.add_argument("name", nargs="?", default="", help="default: the configured voice")
     calibrate.set_defaults(action=_voice_calibrate)
-    build = actions.add_parser("build", help="compile a voice for this machine's GPU, which takes minutes")
+    build = actions.add_parser("build", help="make a voice quicker by narrower arithmetic, which takes minutes")
     build.add_argument("name", nargs="?", default="", help="default: the configured voice")
-    build.add_argument("--backend", choices=("trt",), default="trt", help="what shall run it: TensorRT")
+    build.add_argument(
+        "--backend",
+        choices=("trt", "ort"),
+        help="trt: compile its graphs for this machine's GPU; ort: make the graphs (default: both, where there is one)",
+    )
     build.add_argument(
         "--precision", choices=("auto", *PRECISIONS), default="auto", help="default: all it can be had in"
     )
     build.add_argument("--for-sm", type=int, metavar="SM", help="refuse to build for any other GPU, such as 87: Orin")
     build.add_argument("--again", action="store_true", help="build what is there already, too")
     build.set_defaults(action=_voice_build)
+    report = actions.add_parser("report", help="show in what precisions a voice can be had, and what each is worth")
+    report.add_argument("name", nargs="?", default="", help="default: the configured voice")
+    report.add_argument("--json", action="store_true", help="print it for a program")
+    report.set_defaults(action=_voice_report)
     remove = actions.add_parser("remove", help="delete an imported voice")
     remove.add_argument("name")
     remove.set_defaults(action=_voice_remove)
@@ -219,9 +227,26 @@ def _voice_calibrate(options: argparse.Namespace) -> int:
 
 
 def _voice_build(options: argparse.Namespace) -> int:
-    from daemon import voice_build  # noqa: PLC0415  loads onnx
+    from daemon import voice_build, voice_graphs  # noqa: PLC0415  load onnx
 
-    voice_build.build(_load(options), options.name, options.precision, for_sm=options.for_sm, again=options.again)
+    config, name, precision = _load(options), options.name, options.precision
+    backend = options.backend or ("trt" if options.for_sm is not None else None)
+    if backend != "trt" or voice_graphs.missing(config, name, precision):
+        voice_graphs.build(config, name, precision)
+    if backend != "ort":
+        try:
+            voice_build.build(config, name, precision, for_sm=options.for_sm, again=options.again)
+        except (SpeechError, DeviceError) as error:
+            if backend == "trt":
+                raise
+            print(f"no plans for a GPU: {error}", file=sys.stderr)
+    return 0
+
+
+def _voice_report(options: argparse.Namespace) -> int:
+    from daemon import voice_graphs  # noqa: PLC0415  loads onnx
+
+    voice_graphs.show(_load(options), options.name, as_json=options.json)
     return 0
 
 

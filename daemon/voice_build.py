@@ -16,8 +16,10 @@ from engines.backends import Gpu
 from engines.errors import EngineError, SpeechError
 from engines.pack import Pack, PackStore
 from engines.plan_build import PlanProgress, build_plans
+from engines.precision_report import record_plan
 from engines.runtime.trt_engine import TrtEngine
 from engines.runtime.trt_inspect import complaint, layers
+from engines.vocoder_fixed import FixedVocoder
 from engines.voice_plans import VoicePlans, available_precisions, load_engines, plans_of
 
 _LOG = logging.getLogger(__name__)
@@ -42,7 +44,7 @@ def build(config: Config, name: str, precision: str, *, for_sm: int | None = Non
         for one in available_precisions(pack) if precision == "auto" else [precision]:
             plans = plans_of(pack, one, gpu.machine, capacity=gpu.capacity)
             built = build_plans(pack, plans, gpu.cache, again=again, progress=_teller(one))
-            _report(plans, built, gpu)
+            _report(pack, plans, built, gpu)
         gpu.cache.prune(gpu.machine, _graphs_in_use(store, gpu).__contains__)
 
 
@@ -65,19 +67,22 @@ def _open(config: Config, pack: Pack, for_sm: int | None) -> Gpu:
     return gpu
 
 
-def _report(plans: VoicePlans, built: int, gpu: Gpu) -> None:
-    """Say what the plans are like; they are loaded for that, as they will be by the daemon."""
+def _report(pack: Pack, plans: VoicePlans, built: int, gpu: Gpu) -> None:
+    """Say what the plans are like, and keep it; they are loaded for that, as they will be by the daemon."""
     kept = len(plans.every) - built
     print(f"{plans.voice} in {plans.precision}: {built} plans built" + (f", {kept} were there" if kept else ""))
-    _report_part("vocoder", plans.precision, load_engines(plans, plans.vocoder, gpu.cache, gpu.tensorrt))
-    acoustic = next(iter(plans.acoustic.values())).precision
-    _report_part("acoustic part", acoustic, load_engines(plans, plans.acoustic, gpu.cache, gpu.tensorrt))
-
-
-def _report_part(part: str, precision: str, engines: Mapping[Any, TrtEngine]) -> None:
-    found = [layers(engine.layers()) for engine in engines.values()]
-    for engine in engines.values():
+    windows = load_engines(plans, plans.vocoder, gpu.cache, gpu.tensorrt)
+    with closing(FixedVocoder(pack.info, windows)) as vocoder:
+        _tell_layers("vocoder", plans.precision, windows)
+        record_plan(pack, vocoder, size=sum(len(gpu.cache.get(key) or b"") for key in plans.vocoder.values()))
+    buckets = load_engines(plans, plans.acoustic, gpu.cache, gpu.tensorrt)
+    _tell_layers("acoustic part", next(iter(plans.acoustic.values())).precision, buckets)
+    for engine in buckets.values():
         engine.close()
+
+
+def _tell_layers(part: str, precision: str, engines: Mapping[Any, TrtEngine]) -> None:
+    found = [layers(engine.layers()) for engine in engines.values()]
     print(f"  {part}: layers in {found[-1]}")
     for short in sorted({complaint(one, precision) for one in found} - {""}):
         print(f"  beware: {short}")

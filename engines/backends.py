@@ -19,6 +19,7 @@ from engines import calibration
 from engines.acoustic import Acoustic, BucketedAcoustic
 from engines.errors import EngineError
 from engines.pack import Pack
+from engines.precision_report import chosen_precision
 from engines.runtime.ort import OrtEngine
 from engines.runtime.plans import Machine, PlanCache
 from engines.runtime.trt import NAME as TENSORRT
@@ -27,7 +28,14 @@ from engines.vits import Delivery, VitsVoice, acoustic_on_cpu
 from engines.vocoder import FreeVocoder, Vocoder
 from engines.vocoder_checked import CheckedVocoder
 from engines.vocoder_fixed import FixedVocoder
-from engines.voice_plans import PRECISIONS, available_precisions, load_engines, machine_of, plans_of
+from engines.voice_plans import (
+    PRECISIONS,
+    available_precisions,
+    load_engines,
+    machine_of,
+    plans_of,
+    require_graph,
+)
 from engines.windows import Speed
 
 _LOG = logging.getLogger(__name__)
@@ -151,12 +159,15 @@ class _Vocoders:
         if self._gpu is not None and wanted.backend != "ort":
             precisions = available_precisions(self._pack) if wanted.precision == "auto" else [wanted.precision]
             makers += [partial(self._on_gpu, self._gpu, one) for one in precisions]
-        if wanted.backend != "trt" and wanted.precision in {"auto", "fp32"}:
-            makers.append(self._on_cpu)
+        if wanted.backend != "trt":
+            auto = wanted.precision == "auto"
+            precision = chosen_precision(self._pack, OrtEngine.backend) if auto else wanted.precision
+            makers.append(partial(self._on_cpu, precision))
         return makers
 
-    def _on_cpu(self) -> FreeVocoder:
-        return FreeVocoder(self._pack.info, OrtEngine(self._pack.vocoder, threads=self._wanted.threads))
+    def _on_cpu(self, precision: str = "fp32") -> FreeVocoder:
+        path = require_graph(self._pack, precision)
+        return FreeVocoder(self._pack.info, OrtEngine(path, threads=self._wanted.threads, precision=precision))
 
     def _on_gpu(self, gpu: Gpu, precision: str) -> Vocoder:
         plans = plans_of(self._pack, precision, gpu.machine, capacity=gpu.capacity)

@@ -45,7 +45,11 @@ class Hearing:
 
     def quality(self, graph: bytes | Path, count: int | None = None) -> Quality:
         """Judge a graph by the first `count` of the judged sentences."""
-        return self._judge.quality(self.sounds(graph, count))
+        return self.quality_of(self.sounds(graph, count))
+
+    def quality_of(self, sounds: Sequence[Samples]) -> Quality:
+        """Judge what `sounds` gave."""
+        return self._judge.quality(sounds)
 
     def close(self) -> None:
         """Free the acoustic part. Idempotent."""

@@ -9,10 +9,16 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from engines.calibration import measure_speed
 from engines.errors import VoiceError
 from engines.pack import Pack
+from engines.quality import BEST, Quality
+from engines.vocoder import Vocoder
 
 REPORT_FILE: Final = "report.json"
+
+_TYPICAL_FRAMES: Final = 96
+"""Latent frames of the window whose time is told: about the second one of a sentence."""
 
 _WORTH: Final = 0.95
 """Of the float engine's time: what is not clearly quicker than that is not worth its noise."""
@@ -36,7 +42,7 @@ class Plan(BaseModel):
     passes: bool
     """Whether the quality gate lets it be used."""
     ms_per_window: float
-    """For a window of 96 latent frames, about a second."""
+    """For a window of 96 latent frames, 1.1 s at 22.05 kHz."""
     bytes: int
     """Of the graph's file or, on TensorRT, of its plans."""
 
@@ -90,6 +96,31 @@ def record(pack: Pack, plans: Iterable[Plan]) -> Report:
             temporary.unlink(missing_ok=True)
         raise VoiceError(str(pack.folder / REPORT_FILE), f"cannot be written: {error.strerror}") from error
     return report
+
+
+def measured(vocoder: Vocoder, pack: Pack, *, share: float, quality: Quality | None, size: int) -> Plan:
+    """Time a vocoder; gives what the report says of it. `quality` None: it is the float original."""
+    speed = measure_speed(vocoder, pack.info)
+    return Plan(
+        precision=vocoder.precision,
+        backend=vocoder.backend,
+        int8_mac_share=round(share, 4),
+        quality=round(quality.score, 3) if quality else BEST,
+        snr_db=round(quality.snr_db, 2) if quality else None,
+        passes=quality is None or quality.passes,
+        ms_per_window=round(1000 * (speed.overhead_s + speed.frame_s * _TYPICAL_FRAMES), 2),
+        bytes=size,
+    )
+
+
+def record_plan(pack: Pack, vocoder: Vocoder, *, size: int) -> None:
+    """Time TensorRT's plans of a graph that was judged when it was made, and keep that with its quality."""
+    known = read_report(pack)
+    judged = next((plan for plan in known.plans if plan.precision == vocoder.precision), None) if known else None
+    plan = measured(vocoder, pack, share=0.0, quality=None, size=size)
+    if judged is not None:
+        plan = plan.model_copy(update=judged.model_dump(include={"int8_mac_share", "quality", "snr_db", "passes"}))
+    record(pack, [plan])
 
 
 def chosen_precision(pack: Pack, backend: str) -> str:

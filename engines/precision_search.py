@@ -52,30 +52,39 @@ class Found:
     """None where nothing passes."""
 
 
+_NOTHING: Final = Found({}, 0.0, None)
+
+
 def search(model: onnx.ModelProto, hearing: Hearing, progress: Progress = lambda _what, _share: None) -> Found:
     """Find what of `model`, a pack's float vocoder, may be INT8. EngineError where it cannot be run."""
     every = sites(model, LATENTS)
     total = sum(site.macs for site in every)
     tried = worthwhile(every)
+    if not tried:
+        return _NOTHING
     grids = fit_all(model, tried, hearing, lambda share: progress("choosing ranges", _FITTED * share))
     costs: dict[Site, float] = {}
     for number, site in enumerate(tried):
         progress("comparing convolutions", _FITTED + (_COMPARED - _FITTED) * number / len(tried))
-        quality = _judge(model, {site: grids[site]}, hearing, _FEW)
+        quality = _judge(quantized(model, {site: grids[site]}), hearing, _FEW)
         costs[site] = quality.mean_db if quality else np.inf
     order = sorted(tried, key=lambda site: costs[site] / site.macs)
     heard = 0
 
-    def passes(chosen: Iterable[Site]) -> Quality | None:
+    def passes(chosen: Iterable[Site]) -> bool:
         nonlocal heard
         heard += 1
         progress("listening", _COMPARED + (1 - _COMPARED) * heard / (heard + _SECOND_CHANCES))
-        quality = _judge(model, {site: grids[site] for site in chosen}, hearing)
-        return quality if quality is not None and quality.passes else None
+        quality = _judge(quantized(model, {site: grids[site] for site in chosen}), hearing)
+        return quality is not None and quality.passes
 
-    chosen, quality = _most(order, passes)
-    progress("listening", 1)
-    return Found({site: grids[site] for site in chosen}, sum(site.macs for site in chosen) / total, quality)
+    chosen = {site: grids[site] for site in _most(order, passes)}
+    while chosen:  # as a GPU will compute it; that FP16 costs more than what was left is seldom
+        quality = _judge(rounded(in_half(quantized(model, chosen))), hearing)
+        if quality is not None and quality.passes:
+            return Found(chosen, sum(site.macs for site in chosen) / total, quality)
+        del chosen[max(chosen, key=costs.__getitem__)]
+    return _NOTHING
 
 
 def fit_all(
@@ -108,36 +117,28 @@ def in_half(model: onnx.ModelProto) -> onnx.ModelProto:
     return half(model, keep)
 
 
-def _judge(
-    model: onnx.ModelProto, grids: Mapping[Site, Grid], hearing: Hearing, count: int | None = None
-) -> Quality | None:
-    """Listen to what a GPU would compute; None where that is no sound at all."""
-    graph = rounded(in_half(quantized(model, grids))) if count is None else quantized(model, grids)
+def _judge(graph: onnx.ModelProto, hearing: Hearing, count: int | None = None) -> Quality | None:
+    """Listen to a graph; None where what it gives are no numbers."""
     try:
         return hearing.quality(graph.SerializeToString(), count)
     except SynthesisError:
         return None
 
 
-def _most(order: list[Site], passes: Callable[[Iterable[Site]], Quality | None]) -> tuple[list[Site], Quality | None]:
+def _most(order: list[Site], passes: Callable[[Iterable[Site]], bool]) -> list[Site]:
     """Find how many of the first pass together, by bisection, then whether one or another of the rest fits in."""
-    chosen: list[Site] = []
-    best: Quality | None = None
     low, high = 0, len(order)
     while low < high:
         middle = (low + high + 1) // 2
-        quality = passes(order[:middle])
-        if quality is None:
-            high = middle - 1
+        if passes(order[:middle]):
+            low = middle
         else:
-            low, best = middle, quality
+            high = middle - 1
     chosen = order[:low]
-    rest = sorted(order[low + 1 :], key=lambda site: -site.macs)
-    for site in rest[:_SECOND_CHANCES]:
-        quality = passes([*chosen, site])
-        if quality is not None:
-            chosen, best = [*chosen, site], quality
-    return chosen, best
+    for site in sorted(order[low + 1 :], key=lambda site: -site.macs)[:_SECOND_CHANCES]:
+        if passes([*chosen, site]):
+            chosen.append(site)
+    return chosen
 
 
 def _columns(model: onnx.ModelProto, tried: list[Site], hearing: Hearing) -> dict[Site, list[Array]]:

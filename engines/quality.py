@@ -32,7 +32,7 @@ _FLOOR_DB: Final = -56.0
 _UNHEARD_DB: Final = 0.6
 """Differences in level up to this are not heard (0 to 1 agree with PESQ equally)."""
 
-_BEST: Final = 4.64
+BEST: Final = 4.64
 _PER_DB: Final = 0.6
 """PESQ-WB is about 4.64 - 0.6 * distance, from 0 to 5 dB."""
 
@@ -62,7 +62,7 @@ class Quality:
     @property
     def score(self) -> float:
         """About what PESQ-WB would say, 1 to 4.64."""
-        return max(1.0, _BEST - _PER_DB * self.mean_db)
+        return max(1.0, BEST - _PER_DB * self.mean_db)
 
     @property
     def passes(self) -> bool:

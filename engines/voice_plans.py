@@ -46,6 +46,14 @@ def available_precisions(pack: Pack) -> list[str]:
     return [precision for precision in PRECISIONS if graph_file(pack, precision).is_file()]
 
 
+def require_graph(pack: Pack, precision: str) -> Path:
+    """Give the vocoder graph that is written in `precision`; EngineError with what to do where there is none."""
+    path, name = graph_file(pack, precision), pack.info.name
+    if not path.is_file():
+        raise EngineError(str(path), f"is missing: `speakd voice build {name} --precision {precision}` makes it")
+    return path
+
+
 @dataclass(frozen=True, slots=True)
 class VoicePlans:
     """The plans that a voice needs on one machine, in one precision."""
@@ -69,14 +77,11 @@ def plans_of(pack: Pack, precision: str, machine: Machine, *, capacity: int) -> 
 
     EngineError where the pack has no vocoder graph in that precision, or its margins leave nothing of a buffer.
     """
-    path, info = graph_file(pack, precision), pack.info
+    path, info = require_graph(pack, precision), pack.info
     try:
         content = info.files[VOCODER_FILE] if precision == "fp32" else sha256(path)
     except OSError as error:
-        raise EngineError(
-            str(path),
-            f"cannot be read: {error.strerror}; `speakd voice build {info.name} --precision {precision}` makes it",
-        ) from error
+        raise EngineError(str(path), f"cannot be read: {error.strerror}") from error
     try:
         shapes = default_shapes(hop=info.hop, rate=info.sample_rate, margins=info.margins, capacity=capacity)
     except ValueError as error:

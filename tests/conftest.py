@@ -16,13 +16,13 @@ settings.load_profile("speakd")
 HAS_RTX = platform.machine() == "x86_64"
 """TensorRT for RTX has no wheels for other processors."""
 
-collect_ignore = [] if HAS_RTX else ["engines/test_trt_rtx.py"]
+collect_ignore = [] if HAS_RTX else ["engines/test_precision_rtx.py", "engines/test_trt_rtx.py"]
 
 
 def pytest_report_header() -> list[str]:
     """Say what is left out on this machine, and why."""
     told = [f"gpu: {real_gpu.found()}; what is marked gpu runs with -m gpu alone"]
-    return told if HAS_RTX else [*told, f"no TensorRT for RTX on {platform.machine()}: test_trt_rtx.py is left out"]
+    return told if HAS_RTX else [*told, f"no TensorRT for RTX on {platform.machine()}: test_*_rtx.py are left out"]
 
 
 @pytest.fixture(scope="session")

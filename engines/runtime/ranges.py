@@ -120,7 +120,8 @@ def weight_scales(rows: Array) -> Array:
 
 def to_levels(weights: Array, scales: Array) -> Array:
     """Give the whole numbers, -127 to 127, that stand for weights."""
-    return np.clip(np.rint(weights / scales), -LEVELS, LEVELS)
+    levels: Array = np.clip(np.rint(weights / scales), -LEVELS, LEVELS)
+    return levels
 
 
 def as_scale(scale: float) -> float:
@@ -147,6 +148,8 @@ def _heard_error(output: Array, target: Array) -> float:
 def _end(magnitudes: Array, method: Method) -> float:
     """Give the end of the range, by looking at the tensor alone."""
     largest = float(magnitudes.max())
+    if largest == 0:
+        return 0.0
     match method:
         case "percentile":
             return float(np.percentile(magnitudes, _PERCENTILE))
