@@ -14,6 +14,7 @@ from engines.acoustic import BUCKETS
 from engines.errors import EngineError
 from engines.fixed_windows import WindowShape, default_shapes
 from engines.pack import ACOUSTIC_FILE, VOCODER_FILE, Pack, sha256
+from engines.precision_report import read_report
 from engines.runtime.plans import Machine, PlanCache, PlanKey
 from engines.runtime.trt import TensorRt
 from engines.runtime.trt_engine import TrtEngine
@@ -42,8 +43,10 @@ def graph_file(pack: Pack, precision: str) -> Path:
 
 
 def available_precisions(pack: Pack) -> list[str]:
-    """Give the precisions that the pack has a graph in, narrowest first."""
-    return [precision for precision in PRECISIONS if graph_file(pack, precision).is_file()]
+    """Give the precisions that the pack has a graph in that has not failed the quality gate, narrowest first."""
+    report = read_report(pack)
+    failed = {plan.precision for plan in report.plans if not plan.passes} if report else set()
+    return [one for one in PRECISIONS if one not in failed and graph_file(pack, one).is_file()]
 
 
 def require_graph(pack: Pack, precision: str) -> Path:
