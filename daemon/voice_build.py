@@ -71,17 +71,17 @@ def _report(pack: Pack, plans: VoicePlans, built: int, gpu: Gpu) -> None:
     """Say what the plans are like, and keep it; they are loaded for that, as they will be by the daemon."""
     kept = len(plans.every) - built
     print(f"{plans.voice} in {plans.precision}: {built} plans built" + (f", {kept} were there" if kept else ""))
-    engines = load_engines(plans, plans.vocoder, gpu.cache, gpu.tensorrt)
-    with closing(FixedVocoder(pack.info, engines)) as vocoder:
-        _report_part("vocoder", plans.precision, engines)
+    windows = load_engines(plans, plans.vocoder, gpu.cache, gpu.tensorrt)
+    with closing(FixedVocoder(pack.info, windows)) as vocoder:
+        _tell_layers("vocoder", plans.precision, windows)
         record_plan(pack, vocoder, size=sum(len(gpu.cache.get(key) or b"") for key in plans.vocoder.values()))
-    acoustic = load_engines(plans, plans.acoustic, gpu.cache, gpu.tensorrt)
-    _report_part("acoustic part", next(iter(plans.acoustic.values())).precision, acoustic)
-    for engine in acoustic.values():
+    buckets = load_engines(plans, plans.acoustic, gpu.cache, gpu.tensorrt)
+    _tell_layers("acoustic part", next(iter(plans.acoustic.values())).precision, buckets)
+    for engine in buckets.values():
         engine.close()
 
 
-def _report_part(part: str, precision: str, engines: Mapping[Any, TrtEngine]) -> None:
+def _tell_layers(part: str, precision: str, engines: Mapping[Any, TrtEngine]) -> None:
     found = [layers(engine.layers()) for engine in engines.values()]
     print(f"  {part}: layers in {found[-1]}")
     for short in sorted({complaint(one, precision) for one in found} - {""}):

@@ -24,11 +24,18 @@ from engines.runtime.ort import OrtEngine
 from engines.runtime.plans import Machine, PlanCache
 from engines.runtime.trt import NAME as TENSORRT
 from engines.runtime.trt import TensorRt
-from engines.vits import Delivery, VitsVoice, cpu_acoustic
+from engines.vits import Delivery, VitsVoice, acoustic_on_cpu
 from engines.vocoder import FreeVocoder, Vocoder
 from engines.vocoder_checked import CheckedVocoder
 from engines.vocoder_fixed import FixedVocoder
-from engines.voice_plans import PRECISIONS, available_precisions, graph_file, load_engines, machine_of, plans_of
+from engines.voice_plans import (
+    PRECISIONS,
+    available_precisions,
+    load_engines,
+    machine_of,
+    plans_of,
+    require_graph,
+)
 from engines.windows import Speed
 
 _LOG = logging.getLogger(__name__)
@@ -154,14 +161,12 @@ class _Vocoders:
             makers += [partial(self._on_gpu, self._gpu, one) for one in precisions]
         if wanted.backend != "trt":
             auto = wanted.precision == "auto"
-            chosen = chosen_precision(self._pack, OrtEngine.backend) if auto else wanted.precision
-            makers.append(partial(self._on_cpu, chosen))
+            precision = chosen_precision(self._pack, OrtEngine.backend) if auto else wanted.precision
+            makers.append(partial(self._on_cpu, precision))
         return makers
 
     def _on_cpu(self, precision: str = "fp32") -> FreeVocoder:
-        path, name = graph_file(self._pack, precision), self._pack.info.name
-        if not path.is_file():
-            raise EngineError(str(path), f"is missing: `speakd voice build {name} --precision {precision}` makes it")
+        path = require_graph(self._pack, precision)
         return FreeVocoder(self._pack.info, OrtEngine(path, threads=self._wanted.threads, precision=precision))
 
     def _on_gpu(self, gpu: Gpu, precision: str) -> Vocoder:
@@ -185,7 +190,7 @@ def _acoustic(pack: Pack, wanted: Wanted, gpu: Gpu | None, vocoder: Vocoder) -> 
     """Load the acoustic part: on the GPU if the vocoder is there, all plans are too, and it is quicker."""
 
     def on_cpu() -> WholeAcoustic:
-        return WholeAcoustic(cpu_acoustic(pack, wanted.threads))
+        return WholeAcoustic(acoustic_on_cpu(pack, threads=wanted.threads))
 
     if gpu is None or vocoder.precision not in PRECISIONS or not vocoder.backend.startswith(TENSORRT):
         return on_cpu()

@@ -15,7 +15,7 @@ from engines.corpus import CALIBRATION, JUDGED
 from engines.pack import Pack
 from engines.quality import Judge, Quality
 from engines.runtime.ort import OrtEngine
-from engines.vits import Delivery, VitsVoice, cpu_acoustic
+from engines.vits import Delivery, VitsVoice, acoustic_on_cpu
 from engines.vocoder import FreeVocoder, Latents
 
 
@@ -27,7 +27,7 @@ class Hearing:
     ) -> None:
         """Speak the corpus; takes some seconds. EngineError or SynthesisError where the pack's graphs fail."""
         self.info = pack.info
-        self._acoustic = WholeAcoustic(cpu_acoustic(pack, threads=0))
+        self._acoustic = WholeAcoustic(acoustic_on_cpu(pack, threads=0))
         with closing(FreeVocoder(pack.info, OrtEngine(pack.vocoder))) as vocoder:
             voice = VitsVoice(pack.info, self._acoustic, vocoder)
             self.calibration: list[Latents] = _latents(voice, calibration_texts, seed=0)

@@ -17,7 +17,7 @@ from engines.precedence import Precedence
 from engines.resampling import block_size
 from engines.runtime.ort import OrtEngine
 from engines.runtime.patient import PatientEngine
-from engines.vits import VitsVoice, cpu_acoustic
+from engines.vits import VitsVoice, acoustic_on_cpu
 from engines.vocoder import FreeVocoder
 from engines.vocoder_fixed import FixedVocoder
 from engines.windows import Speed
@@ -50,7 +50,7 @@ class ConcurrentVoice:
     def __init__(self, pack: Pack, precedence: Precedence) -> None:
         """Load the pack. EngineError where that fails."""
         self._info = pack.info
-        self._acoustic = WholeAcoustic(PatientEngine(cpu_acoustic(pack, threads=1), precedence))
+        self._acoustic = WholeAcoustic(PatientEngine(acoustic_on_cpu(pack, threads=1), precedence))
         self._vocoder = PatientEngine(OrtEngine(pack.vocoder, threads=1), precedence)
 
     def speaking(self) -> AbstractContextManager[VitsVoice]:

@@ -52,6 +52,11 @@ class Noise:
     duration: NDArray[np.float32] | None
 
 
+def acoustic_on_cpu(pack: Pack, *, threads: int) -> OrtEngine:
+    """Load the acoustic part of `pack`, which gives back what only a very long sentence needs of memory."""
+    return OrtEngine(pack.acoustic, threads=threads, usual_bytes=_USUAL_BYTES)
+
+
 class VitsVoice:
     """A loaded pack. One thread at a time uses it; EngineError where an engine fails."""
 
@@ -67,7 +72,7 @@ class VitsVoice:
     def load(cls, pack: Pack, *, threads: int = 0) -> VitsVoice:
         """Load both graphs of `pack` on the CPU; `threads` 0 means one per core."""
         vocoder = FreeVocoder(pack.info, OrtEngine(pack.vocoder, threads=threads))
-        return cls(pack.info, WholeAcoustic(cpu_acoustic(pack, threads)), vocoder)
+        return cls(pack.info, WholeAcoustic(acoustic_on_cpu(pack, threads=threads)), vocoder)
 
     @property
     def backend(self) -> str:
@@ -137,11 +142,6 @@ class VitsVoice:
         """Free both engines. Idempotent."""
         self._acoustic.close()
         self.vocoder.close()
-
-
-def cpu_acoustic(pack: Pack, threads: int) -> OrtEngine:
-    """Load the acoustic graph of `pack` on the CPU. EngineError where it cannot be."""
-    return OrtEngine(pack.acoustic, threads=threads, usual_bytes=_USUAL_BYTES)
 
 
 def _all_finite(array: NDArray[np.float32]) -> bool:

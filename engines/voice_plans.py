@@ -14,6 +14,7 @@ from engines.acoustic import BUCKETS
 from engines.errors import EngineError
 from engines.fixed_windows import WindowShape, default_shapes
 from engines.pack import ACOUSTIC_FILE, VOCODER_FILE, Pack, sha256
+from engines.precision_report import read_report
 from engines.runtime.plans import Machine, PlanCache, PlanKey
 from engines.runtime.trt import TensorRt
 from engines.runtime.trt_engine import TrtEngine
@@ -42,8 +43,18 @@ def graph_file(pack: Pack, precision: str) -> Path:
 
 
 def available_precisions(pack: Pack) -> list[str]:
-    """Give the precisions that the pack has a graph in, narrowest first."""
-    return [precision for precision in PRECISIONS if graph_file(pack, precision).is_file()]
+    """Give the precisions that the pack has a graph in that has not failed the quality gate, narrowest first."""
+    report = read_report(pack)
+    failed = {plan.precision for plan in report.plans if not plan.passes} if report else set()
+    return [one for one in PRECISIONS if one not in failed and graph_file(pack, one).is_file()]
+
+
+def require_graph(pack: Pack, precision: str) -> Path:
+    """Give the vocoder graph that is written in `precision`; EngineError with what to do where there is none."""
+    path, name = graph_file(pack, precision), pack.info.name
+    if not path.is_file():
+        raise EngineError(str(path), f"is missing: `speakd voice build {name} --precision {precision}` makes it")
+    return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +80,11 @@ def plans_of(pack: Pack, precision: str, machine: Machine, *, capacity: int) -> 
 
     EngineError where the pack has no vocoder graph in that precision, or its margins leave nothing of a buffer.
     """
-    path, info = graph_file(pack, precision), pack.info
+    path, info = require_graph(pack, precision), pack.info
     try:
         content = info.files[VOCODER_FILE] if precision == "fp32" else sha256(path)
     except OSError as error:
-        raise EngineError(
-            str(path),
-            f"cannot be read: {error.strerror}; `speakd voice build {info.name} --precision {precision}` makes it",
-        ) from error
+        raise EngineError(str(path), f"cannot be read: {error.strerror}") from error
     try:
         shapes = default_shapes(hop=info.hop, rate=info.sample_rate, margins=info.margins, capacity=capacity)
     except ValueError as error:

@@ -22,7 +22,7 @@ _LARGEST_WORKSPACE: Final = 2**30
 """Bytes; the default voice's largest tensor has 12 MB, and more than this only serves wasteful tactics."""
 
 _LEAST_MEMORY: Final = 700 * 2**20
-"""Bytes that must be available: a build of the default voice's vocoder takes 400 MB, and the system lives on."""
+"""Bytes that must be available: a build of the default voice's vocoder took 400 MB (TensorRT for RTX)."""
 
 _TELLING: Final = 0.02
 """Of a build: before that much is done nobody can tell how long the rest takes."""

@@ -169,7 +169,7 @@ class TestWithoutPlans:
             load_voice(pack, Wanted(backend="trt"), gpu)
 
     def test_a_precision_that_the_voice_has_no_graph_in(self, pack: Pack, gpu: Gpu) -> None:
-        with pytest.raises(EngineError, match=r"int8\.onnx cannot be read: .*voice build tiny --precision int8"):
+        with pytest.raises(EngineError, match=r"int8\.onnx is missing: .*voice build tiny --precision int8"):
             load_voice(pack, Wanted(backend="trt", precision="int8"), gpu)
 
     @pytest.mark.parametrize("damage", [lambda f: f[:1000], lambda f: f[:-1] + bytes([f[-1] ^ 1]), lambda f: b""])
@@ -265,7 +265,7 @@ class TestWithoutGpu:
         assert open_gpu(Wanted(backend="ort"), tmp_path, capacity=CAPACITY) is None
 
     def test_a_precision_that_the_cpu_has_not(self, pack: Pack) -> None:
-        with pytest.raises(EngineError, match="voice tiny cannot be computed by auto in int8"):
+        with pytest.raises(EngineError, match=r"int8\.onnx is missing: .*voice build tiny --precision int8"):
             load_voice(pack, Wanted(precision="int8"))
 
 
