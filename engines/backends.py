@@ -161,7 +161,10 @@ class _Vocoders:
     def _on_cpu(self, precision: str = "fp32") -> FreeVocoder:
         path, name = graph_file(self._pack, precision), self._pack.info.name
         if not path.is_file():
-            raise EngineError(str(path), f"is missing: `speakd voice build {name} --precision {precision}` makes it")
+            raise EngineError(
+                f"voice {name}",
+                f"has no graph in {precision}: `speakd voice build {name} --precision {precision}` makes it",
+            )
         return FreeVocoder(self._pack.info, OrtEngine(path, threads=self._wanted.threads, precision=precision))
 
     def _on_gpu(self, gpu: Gpu, precision: str) -> Vocoder:
