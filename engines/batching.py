@@ -25,10 +25,10 @@ BATCH_SIZES: Final = (1, 2, 4, 8)
 """Rows that there are engines for: a batch takes the smallest that holds it."""
 
 WAIT_S: Final = 0.02
-"""How long the first window waits for others. The largest one is three seconds of speech: nobody misses these."""
+"""How long the first window waits for others; it is a hundred times as long when it is heard."""
 
 MakeEngine = Callable[[WindowShape, int], Engine]
-"""Makes the engine for windows of a shape and a number of rows; made and used in the batcher's thread."""
+"""Makes the engine for windows of a shape and a number of rows. It is made and used in the batcher's thread."""
 
 
 @dataclass(slots=True, eq=False)
@@ -105,6 +105,7 @@ class Batcher:
 
     def _run(self) -> None:
         error: BaseException = EngineError("batch", "is closed")
+        batch: list[_Request] = []
         try:
             while batch := self._collect():
                 self._precedence.wait_turn()
@@ -113,8 +114,8 @@ class Batcher:
             error = unexpected
         with self._changed:
             self._closed = True
-            refused, self._waiting = self._waiting, []
-        for request in refused:
+            refused, self._waiting = [*batch, *self._waiting], []
+        for request in [request for request in refused if not request.done.is_set()]:
             request.error = error
             request.done.set()
         for engine in self._engines.values():
@@ -147,11 +148,6 @@ class Batcher:
                     self._compute([request])
                 return
             batch[0].error = error
-        except BaseException as error:
-            for request in batch:
-                request.error = error
-                request.done.set()
-            raise
         for request in batch:
             request.done.set()
 

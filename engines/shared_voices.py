@@ -40,10 +40,11 @@ class SharedVoice(Protocol):
 
 
 class ConcurrentVoice:
-    """A `SharedVoice` on ONNX Runtime: whoever runs an engine computes in his own thread, alone.
+    """A `SharedVoice` on ONNX Runtime: each window is computed in the thread that asks for it.
 
-    On two cores, two threads that compute a window each give 1.4 to 1.7 times the speech of one window on both cores,
-    which wait for one another in each of its 60 convolutions. Batches gain less and take more memory (bench/render.py).
+    On two busy cores, two threads that compute a window each give 1.8 times the speech of one window on both cores,
+    which wait for one another in each of its 60 convolutions. Batches, which have that wait too, give 0.9 times as much
+    (tests/bench/render.py).
     """
 
     def __init__(self, pack: Pack, precedence: Precedence) -> None:

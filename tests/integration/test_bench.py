@@ -41,3 +41,10 @@ def test_soak() -> None:
     assert found["buffers_missing"] == 0
     found = run("soak.py", "underruns", "--minutes", "0.01")
     assert found["speech_s"] > 1
+
+
+def test_render() -> None:
+    found = run("render.py", "--rounds", "1", "--batches", "--spoken", "1", "--json")
+    assert set(found["throughput"]) == {"one after another", "2 threads", "4 threads"}
+    assert all(set(figures) == {"speech_s_per_s", "ratio"} for figures in found["throughput"].values())
+    assert set(found["first_sound"]) == {"alone_ms", "beside_ms", "delay_ms", "worst_delay_ms", "one_window_ms"}
