@@ -15,7 +15,7 @@ from engines.errors import VoiceError
 from engines.hearing import Hearing
 from engines.pack import Pack, PackStore
 from engines.precision_report import Plan, Report, measured, record
-from engines.precision_search import Found, Progress, in_half, search
+from engines.precision_search import Progress, in_half, search
 from engines.quality import Quality
 from engines.runtime.half import rounded
 from engines.runtime.ort import OrtEngine
@@ -32,7 +32,7 @@ def build(
     threads: int = 0,
     progress: Progress = lambda _what, _share: None,
 ) -> Report:
-    """Write the graphs in `precisions` into the pack `name`, measure them on ONNX Runtime, and keep the report.
+    """Write the graphs in `precisions` into the pack `name`, and report how they and the float one do on the CPU.
 
     What does not pass is not written. VoiceError where the pack is broken or cannot be written, or nothing passes.
     """
@@ -44,25 +44,20 @@ def build(
         if "int8" in precisions:
             found = search(model, hearing, progress)
             if found.quality is not None:
-                graphs["int8"], heard["int8"] = _int8(model, found), (found.share, found.quality)
+                graphs["int8"] = in_half(quantized(model, found.grids)).SerializeToString()
+                heard["int8"] = found.share, found.quality
         if "fp16" in precisions:
             progress("judging FP16", 1.0)
             half = in_half(model)
             quality = hearing.quality(rounded(half).SerializeToString())
             if quality.passes:
                 graphs["fp16"], heard["fp16"] = half.SerializeToString(), (0.0, quality)
-    if "fp32" in precisions:
-        heard["fp32"] = 0.0, None
-    if not heard:
+    if not heard and "fp32" not in precisions:
         raise VoiceError(name, f"cannot be had in {' or '.join(precisions)}: nothing of it passes the quality gate")
+    heard["fp32"] = 0.0, None  # always: what the others are chosen against
     pack = store.attach(pack, {graph_file(pack, precision).name: data for precision, data in graphs.items()})
     progress("measuring the speed", 1.0)
     return record(pack, [_plan(pack, precision, *what, threads=threads) for precision, what in heard.items()])
-
-
-def _int8(model: onnx.ModelProto, found: Found) -> bytes:
-    content: bytes = in_half(quantized(model, found.grids)).SerializeToString()
-    return content
 
 
 def _plan(pack: Pack, precision: str, share: float, quality: Quality | None, *, threads: int) -> Plan:

@@ -12,7 +12,7 @@ import pytest
 from daemon.cli import main
 from engines import precision, precision_search
 from engines.backends import Wanted, load_voice
-from engines.errors import VoiceError
+from engines.errors import EngineError, VoiceError
 from engines.hearing import Hearing
 from engines.pack import Pack, PackStore
 from engines.precision_report import Plan, chosen_precision, read_report, record, record_plan, report_of
@@ -112,7 +112,10 @@ def test_what_does_not_pass_is_not_written(store: PackStore, monkeypatch: pytest
     forgiving(0.0, monkeypatch)
     with pytest.raises(VoiceError, match="cannot be had in int8: nothing of it passes the quality gate"):
         precision.build(store, "tiny", precisions=("int8",), threads=1)
-    assert not graph_file(store.get("tiny"), "int8").exists()
+    pack = store.get("tiny")
+    assert not graph_file(pack, "int8").exists()
+    with pytest.raises(EngineError, match="has no graph in int8: `speakd voice build tiny --precision int8` makes it"):
+        load_voice(pack, Wanted(backend="ort", precision="int8"))
     assert read_report(store.get("tiny")) is None
 
 
@@ -178,10 +181,12 @@ def test_a_later_measurement_takes_the_place_of_an_earlier_one(store: PackStore)
 
 def test_plans_of_a_gpu_are_as_good_as_the_graph_they_were_made_of(store: PackStore) -> None:
     pack = store.get("tiny")
-    record(pack, [plan("fp16", 20), plan("fp32", 10)])
     engine = OrtEngine(pack.vocoder, threads=1, precision="fp16")
     engine.backend = "tensorrt 10.3"
     with closing(FreeVocoder(pack.info, engine)) as vocoder:
+        record_plan(pack, vocoder, size=7)
+        assert read_report(pack) is None, "nobody has judged the graph"
+        record(pack, [plan("fp16", 2000), plan("fp32", 1000)])
         record_plan(pack, vocoder, size=7)
     report = read_report(pack)
     assert report is not None
@@ -212,6 +217,7 @@ def test_by_command(store: PackStore, tmp_path: Path, capsys: pytest.CaptureFixt
     status, out, err = run("build", "tiny", "--backend", "ort", "--precision", "fp16")
     assert status == 0, err
     assert "fp16 onnxruntime-cpu" in out
+    assert "fp32 onnxruntime-cpu" in out, "what it is compared with"
     assert "judging FP16: 100%" in err
     status, out, _ = run("report", "tiny", "--json")
     report = json.loads(out)
@@ -220,7 +226,7 @@ def test_by_command(store: PackStore, tmp_path: Path, capsys: pytest.CaptureFixt
     assert keys <= set(report["plans"][0])
     status, out, _ = run("report")
     assert status == 0
-    assert "chosen: fp16 onnxruntime-cpu" in out
+    assert f"chosen: {report['chosen']}, " in out
     status, _, err = run("build", "--precision", "fp16")
     assert (status, "no plans for a GPU: " in err) == (0, True), "there is none, or no TensorRT"
     status, _, err = run("build", "--precision", "fp16", "--backend", "trt")
