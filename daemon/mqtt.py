@@ -53,6 +53,10 @@ STEADY_S: Final = 10.0
 """A connection that lasts longer was a good one. A shorter one counts as an attempt that failed: two devices with one
 client id, which throw each other out, then do it ever more rarely."""
 
+_MANY_SHORT_LIVED: Final = 3
+"""Connections that did not last, in a row, after which somebody else with our client id is the likely reason: mosquitto
+2.0 and MQTT 3.1.1 hang up without saying why."""
+
 _MOST_PROPERTIES: Final = 16
 """User properties of one command that are given back; a trace has two or three."""
 
@@ -154,6 +158,8 @@ class Connection:
         self._connected_at: float | None = None
         self._session = 0
         """Counts connections: an acknowledgement belongs to the one that its message came by."""
+        self._short_lived = 0
+        """Connections in a row that did not last."""
         self._failures = 0
         """In a row: attempts, and connections that did not last."""
         self._client = self._make_client()
@@ -383,13 +389,16 @@ class Connection:
     ) -> None:
         self._end_patience()
         connected_at, self._connected_at = self._connected_at, None
-        if connected_at is not None and time.monotonic() - connected_at > STEADY_S:
-            self._failures = 0
+        if connected_at is not None:
+            if time.monotonic() - connected_at > STEADY_S:
+                self._failures = self._short_lived = 0
+            else:
+                self._short_lived += 1
         self._back_off(client)
         problem = ""
-        if reason.value == _TAKEN_OVER:
-            problem = f"somebody else connects as {self._client_id}: give each device a device.name of its own"
-            _LOG.error("%s", problem)
+        if reason.value == _TAKEN_OVER or self._short_lived >= _MANY_SHORT_LIVED:
+            problem = f"does somebody else connect as {self._client_id}? Give each device a device.name of its own"
+            _LOG.error("the connection to the broker is taken away again and again: %s", problem)
         elif reason.is_failure:
             _LOG.warning("the connection to the broker was lost: %s", reason)
         self._handlers.disconnected(problem)
