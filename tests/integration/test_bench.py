@@ -41,3 +41,17 @@ def test_soak() -> None:
     assert found["buffers_missing"] == 0
     found = run("soak.py", "underruns", "--minutes", "0.01")
     assert found["speech_s"] > 1
+
+
+def test_interrupt() -> None:
+    found = run("interrupt.py", "--json", "--times", "2")
+    assert found["silence_ms"]["count"] == 2
+    assert found["critical_ms"]["count"] == 1
+
+
+def test_fleet() -> None:
+    found = run("fleet.py", "--json", "--devices", "40", "--seconds", "1")
+    assert found["ping_all"]["answered"] == found["ping_all"]["meant_for"] == 40
+    assert found["volume_to_one_group"]["answered"] == 2
+    assert found["volume_to_one_group"]["others_answered"] == 0
+    assert found["extended"][-1]["devices"] == 100_000
