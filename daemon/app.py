@@ -105,7 +105,7 @@ def _settle_rest(service: Service, link: Link | None) -> None:
     with contextlib.suppress(queue.Empty):
         while True:
             message = service.inbox.get_nowait()
-            if isinstance(message, SpeakReceived | PayloadRefused):
+            if isinstance(message, SpeakReceived | ControlReceived | PayloadRefused):
                 service.speaker.handle(message, Clock.now())
                 message.acknowledge()
             elif isinstance(message, Published) and link and (command_id := link.told(message.number)) is not None:
