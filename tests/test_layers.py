@@ -18,6 +18,7 @@ OWNER = {
     "alsaaudio": "device/alsa.py",
     "opuslib_next": "device/opus.py",
     "onnxruntime": "engines/runtime/ort.py",
+    "soxr": "device/clip.py",
     "pycuda": "device/cuda.py",
     "cuda": "device/cuda.py",
     "tensorrt": "engines/runtime/trt.py",
