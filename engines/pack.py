@@ -193,14 +193,19 @@ class PackStore:
     def of_language(self, language: str, preferred: str = "") -> str:
         """Give the preferred voice where it speaks `language`, else the first by name. VoiceError where none does.
 
-        "de" takes "de", "en" takes "en-us" and "en-gb", "en-us" takes "en-us" only.
+        "de" takes "de", "en" takes "en-us" and "en-gb", "en-us" takes "en-us" or else "en". What only asks for a
+        region that no voice is of ("de-de") thus finds the one without ("de"), never one of another region.
         """
         packs = {pack.info.name: pack for pack in self.list() if isinstance(pack, Pack)}
         first = self.default_name(preferred)
-        for name in sorted(packs, key=lambda name: (name != first, name)):
-            spoken = packs[name].info.language.lower()
-            if spoken == language.lower() or spoken.startswith(language.lower() + "-"):
-                return name
+        spoken = {
+            name: packs[name].info.language.lower() for name in sorted(packs, key=lambda name: (name != first, name))
+        }
+        wanted = language.lower()
+        fitting = [name for name in spoken if spoken[name] == wanted or spoken[name].startswith(wanted + "-")]
+        fitting += [name for name in spoken if spoken[name] == wanted.split("-")[0]]
+        if fitting:
+            return fitting[0]
         known = ", ".join(sorted({pack.info.language for pack in packs.values()})) or "none"
         raise VoiceError(language, f"is spoken by no voice in {self.folder} (languages: {known})")
 
