@@ -8,6 +8,7 @@ from typing import Final
 
 from pydantic import Field, ValidationError
 
+from daemon.config_bridges import HomeAssistantConfig
 from daemon.config_problems import KeySchema, problems
 from daemon.config_sections import (
     AudioConfig,
@@ -34,6 +35,7 @@ __all__ = [
     "DeviceConfig",
     "EncoderConfig",
     "EngineConfig",
+    "HomeAssistantConfig",
     "JournalConfig",
     "LimitsConfig",
     "MemoryConfig",
@@ -66,6 +68,7 @@ class Config(Section):
     journal: JournalConfig = Field(default_factory=JournalConfig)
     cache: CacheConfig = Field(default_factory=CacheConfig)
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
+    homeassistant: HomeAssistantConfig = Field(default_factory=HomeAssistantConfig)
 
 
 def section_keys(section: type[Section]) -> dict[str, KeySchema]:
