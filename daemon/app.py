@@ -15,6 +15,7 @@ from types import FrameType
 
 from daemon.bridges import homeassistant
 from daemon.bridges.bridge import Bridge
+from daemon.bridges.hermes import Hermes
 from daemon.commands import Speak
 from daemon.config import CacheConfig, Config, journal_file
 from daemon.errors import DaemonError
@@ -128,6 +129,8 @@ def _make_bridges(config: Config, service: Service, journal: Journal, sink: Sink
                 leave=lambda topics: journal.remember(homeassistant.FACT, json.dumps(topics)),
             )
         )
+    if config.hermes.enabled:
+        bridges.append(Hermes(config, post))
     return bridges
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import Field, ValidationError
 
-from daemon.config_bridges import HomeAssistantConfig
+from daemon.config_bridges import HermesConfig, HomeAssistantConfig
 from daemon.config_problems import KeySchema, problems
 from daemon.config_sections import (
     AudioConfig,
@@ -35,6 +35,7 @@ __all__ = [
     "DeviceConfig",
     "EncoderConfig",
     "EngineConfig",
+    "HermesConfig",
     "HomeAssistantConfig",
     "JournalConfig",
     "LimitsConfig",
@@ -69,6 +70,7 @@ class Config(Section):
     cache: CacheConfig = Field(default_factory=CacheConfig)
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
     homeassistant: HomeAssistantConfig = Field(default_factory=HomeAssistantConfig)
+    hermes: HermesConfig = Field(default_factory=HermesConfig)
 
 
 def section_keys(section: type[Section]) -> dict[str, KeySchema]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
-from daemon.config_sections import TOPIC, Section
+from daemon.config_sections import TOPIC, TOPIC_CHARACTER, Section
 
 
 class HomeAssistantConfig(Section):
@@ -20,3 +22,17 @@ class HomeAssistantConfig(Section):
         pattern=TOPIC,
         max_length=128,
     )
+
+
+class HermesConfig(Section):
+    """A voice and a loudspeaker for Rhasspy, by the Hermes protocol."""
+
+    enabled: bool = Field(default=False, description="Whether Hermes messages are answered")
+    site_ids: tuple[Annotated[str, Field(pattern=rf"^{TOPIC_CHARACTER}+$", max_length=64)], ...] = Field(
+        default=("default",),
+        strict=False,  # TOML has arrays only
+        min_length=1,
+        max_length=32,
+        description="Sites whose messages concern this device; list of 1 to 32 texts without / + # or white space",
+    )
+    max_wav_mb: int = Field(default=16, ge=1, le=64, description="Largest sound that is played; MiB")

@@ -47,6 +47,7 @@ KEYS = {
     "cache": ["enabled", "folder", "max_mb", "min_free_mb", "phrases"],
     "limits": ["max_text_chars", "max_queue", "max_queue_bytes", "max_commands_per_s", "phonemes_timeout_s"],
     "homeassistant": ["enabled", "discovery_prefix"],
+    "hermes": ["enabled", "site_ids", "max_wav_mb"],
 }
 
 BOUNDS = {
@@ -77,6 +78,7 @@ BOUNDS = {
     "limits.max_queue_bytes": (1024, 1073741824),
     "limits.max_commands_per_s": (0.1, 10000.0),
     "limits.phonemes_timeout_s": (1.0, 600.0),
+    "hermes.max_wav_mb": (1, 64),
 }
 
 
