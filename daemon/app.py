@@ -131,6 +131,10 @@ def _make_bridges(config: Config, service: Service, journal: Journal, sink: Sink
         )
     if config.hermes.enabled:
         bridges.append(Hermes(config, post))
+    if config.wyoming.enabled:
+        from daemon.bridges.wyoming import Wyoming  # noqa: PLC0415  loads the package, 30 ms that few need
+
+        bridges.append(Wyoming(config, post, version=version()))
     return bridges
 
 

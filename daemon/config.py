@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import Field, ValidationError
 
-from daemon.config_bridges import HermesConfig, HomeAssistantConfig
+from daemon.config_bridges import HermesConfig, HomeAssistantConfig, WyomingConfig
 from daemon.config_problems import KeySchema, problems
 from daemon.config_sections import (
     AudioConfig,
@@ -43,6 +43,7 @@ __all__ = [
     "MqttConfig",
     "RenderConfig",
     "VoiceConfig",
+    "WyomingConfig",
     "journal_file",
     "load",
     "packs_folder",
@@ -71,6 +72,7 @@ class Config(Section):
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
     homeassistant: HomeAssistantConfig = Field(default_factory=HomeAssistantConfig)
     hermes: HermesConfig = Field(default_factory=HermesConfig)
+    wyoming: WyomingConfig = Field(default_factory=WyomingConfig)
 
 
 def section_keys(section: type[Section]) -> dict[str, KeySchema]:

@@ -53,6 +53,13 @@ class StreamLostError(DaemonError):
         super().__init__("a piece of the stream could not be sent: the broker was away for too long")
 
 
+class ListenerGoneError(DaemonError):
+    """Whoever asked for the sound of a command takes none of it any more."""
+
+    def __init__(self) -> None:
+        super().__init__("whoever asked for the sound takes no more of it")
+
+
 class BrokerConfigError(DaemonError):
     """What the configuration says about the broker cannot be used."""
 

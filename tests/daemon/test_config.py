@@ -48,6 +48,7 @@ KEYS = {
     "limits": ["max_text_chars", "max_queue", "max_queue_bytes", "max_commands_per_s", "phonemes_timeout_s"],
     "homeassistant": ["enabled", "discovery_prefix"],
     "hermes": ["enabled", "site_ids", "max_wav_mb"],
+    "wyoming": ["enabled", "host", "port"],
 }
 
 BOUNDS = {
@@ -79,6 +80,7 @@ BOUNDS = {
     "limits.max_commands_per_s": (0.1, 10000.0),
     "limits.phonemes_timeout_s": (1.0, 600.0),
     "hermes.max_wav_mb": (1, 64),
+    "wyoming.port": (1, 65535),
 }
 
 
