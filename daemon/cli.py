@@ -90,6 +90,10 @@ def _parser() -> argparse.ArgumentParser:
     config.add_argument("what", choices=("show", "check", "schema"))
     config.set_defaults(action=lambda options: config_command(options.what, options.config))
 
+    api_ = commands.add_parser("api", help="print the MQTT contract for machines: AsyncAPI 3")
+    api_.add_argument("--json-schema", action="store_true", help="print the payloads as JSON Schema instead")
+    api_.set_defaults(action=_api)
+
     bench_ = commands.add_parser("bench", help="measure how quickly the voice speaks on this device")
     bench_.add_argument("--json", action="store_true", help="print the figures only")
     bench_.set_defaults(action=_bench)
@@ -211,6 +215,13 @@ def _voice_calibrate(options: argparse.Namespace) -> int:
 
 def _voice_remove(options: argparse.Namespace) -> int:
     PackStore(packs_folder(_load(options))).remove(options.name)
+    return 0
+
+
+def _api(options: argparse.Namespace) -> int:
+    from daemon import api  # noqa: PLC0415  reads sources, which no other command needs
+
+    print(api.to_text(api.json_schema() if options.json_schema else api.asyncapi()), end="")
     return 0
 
 

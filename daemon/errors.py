@@ -24,8 +24,7 @@ class PayloadError(DaemonError):
 
     def __init__(self, code: str, reason: str, command_id: str | None = None) -> None:
         self.code = code
-        """encoding, json, field, too_long, too_large, retained, topic, reply_to, output, rate, busy, queue_full,
-        storage, stopped."""
+        """See `daemon.events.Rejected.code`."""
         self.reason = reason
         self.command_id = command_id
         super().__init__(reason)
