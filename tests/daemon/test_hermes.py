@@ -8,7 +8,7 @@ import wave
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from daemon.bridges import hermes_messages as messages
@@ -193,6 +193,8 @@ TOPICS = st.sampled_from(
 
 
 @given(topic=TOPICS, payload=st.binary(max_size=60) | FIELDS.map(lambda value: json.dumps(value).encode()))
+# The first text takes a second: hypothesis then makes its tables of Unicode.
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_comes_is_a_command_or_a_refusal_or_nothing(topic: str, payload: bytes) -> None:
     bench = Bench()
     message = bench.receive(topic, payload)

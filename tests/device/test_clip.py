@@ -7,7 +7,7 @@ import wave
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -104,6 +104,7 @@ def test_what_cannot_be_played_is_refused(data: bytes, complaint: str) -> None:
 
 
 @given(st.binary(max_size=200), st.integers(0, 60))
+@settings(deadline=None)  # soxr is loaded by the first that needs it
 def test_whatever_comes_it_is_samples_or_a_refusal(noise: bytes, cut: int) -> None:
     whole = wav(tone(RATE)[:10], RATE)
     for data in (noise, whole[:cut] + noise, whole[:cut] + noise + whole[cut + len(noise) :]):
