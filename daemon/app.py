@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import json
 import logging
 import math
 import queue
@@ -12,12 +13,16 @@ import threading
 import time
 from types import FrameType
 
+from daemon.bridges import homeassistant
+from daemon.bridges.bridge import Bridge
+from daemon.bridges.hermes import Hermes
 from daemon.commands import Speak
 from daemon.config import CacheConfig, Config, journal_file
 from daemon.errors import DaemonError
 from daemon.events import Event, Failed, Finished, Rejected, Settings, Status
 from daemon.inbox import (
     AudioPage,
+    BridgeTurn,
     Connected,
     ControlReceived,
     Disconnected,
@@ -59,10 +64,13 @@ def run(config: Config) -> int:
     """
     sink = make_sink(config)
     link: Link | None = None
+    bridges: list[Bridge] = []
 
     def publish(event: Event, origin: Origin) -> None:
         if link is not None:
             link.publish_event(event, origin)
+        for bridge in bridges:
+            bridge.told(event, origin)
 
     def report(settings: Settings) -> None:
         if link is not None:
@@ -83,8 +91,11 @@ def run(config: Config) -> int:
         try:
             voice = service.start()
             link = Link(config, Status(state="offline", version=version()), service.inbox.put)
+            bridges += _make_bridges(config, service, journal, sink)
             service.speaker.recover(Clock.now())
             link.start()
+            for bridge in bridges:
+                bridge.start()
             service.inbox.put(RealtimeAnswer("precedence", precedence))
             service.inbox.put(RealtimeAnswer("heap", large_blocks))
             service.inbox.put(RealtimeAnswer("memory", realtime.lock_memory()))
@@ -99,7 +110,34 @@ def run(config: Config) -> int:
             if link is not None:
                 link.stop(Status(state="stopped", version=version()))
                 _settle_rest(service, link)
+            for bridge in bridges:
+                bridge.stop()
     return exit_status
+
+
+def _make_bridges(config: Config, service: Service, journal: Journal, sink: Sink) -> list[Bridge]:
+    """Make those that are configured; their protocols are loaded only here."""
+    bridges: list[Bridge] = []
+    post = service.inbox.put
+    left = json.loads(journal.recall(homeassistant.FACT) or "[]")
+    if config.homeassistant.enabled or left:
+        bridges.append(
+            homeassistant.HomeAssistant(
+                config,
+                post,
+                version=version(),
+                output=sink.description,
+                left=left,
+                leave=lambda topics: journal.remember(homeassistant.FACT, json.dumps(topics)),
+            )
+        )
+    if config.hermes.enabled:
+        bridges.append(Hermes(config, post))
+    if config.wyoming.enabled:
+        from daemon.bridges.wyoming import Wyoming  # noqa: PLC0415  loads the package, 30 ms that few need
+
+        bridges.append(Wyoming(config, post, version=version()))
+    return bridges
 
 
 def _settle_rest(service: Service, link: Link | None) -> None:
@@ -107,7 +145,7 @@ def _settle_rest(service: Service, link: Link | None) -> None:
     with contextlib.suppress(queue.Empty):
         while True:
             message = service.inbox.get_nowait()
-            if isinstance(message, SpeakReceived | PayloadRefused):
+            if isinstance(message, SpeakReceived | ControlReceived | PayloadRefused):
                 service.speaker.handle(message, Clock.now())
                 message.acknowledge()
             elif isinstance(message, Published) and link and (command_id := link.told(message.number)) is not None:
@@ -135,6 +173,8 @@ class _Server:
                 case ThreadDied(name, error):
                     _LOG.error("the %s thread died", name, exc_info=error)
                     return 1
+                case BridgeTurn(act):
+                    act()
                 case ProtocolRefused():
                     self._link.try_other_protocol()
                 case Connected(protocol):

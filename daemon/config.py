@@ -8,6 +8,7 @@ from typing import Final
 
 from pydantic import Field, ValidationError
 
+from daemon.config_bridges import HermesConfig, HomeAssistantConfig, WyomingConfig
 from daemon.config_problems import KeySchema, problems
 from daemon.config_sections import (
     AudioConfig,
@@ -34,12 +35,15 @@ __all__ = [
     "DeviceConfig",
     "EncoderConfig",
     "EngineConfig",
+    "HermesConfig",
+    "HomeAssistantConfig",
     "JournalConfig",
     "LimitsConfig",
     "MemoryConfig",
     "MqttConfig",
     "RenderConfig",
     "VoiceConfig",
+    "WyomingConfig",
     "journal_file",
     "load",
     "packs_folder",
@@ -67,6 +71,9 @@ class Config(Section):
     journal: JournalConfig = Field(default_factory=JournalConfig)
     cache: CacheConfig = Field(default_factory=CacheConfig)
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
+    homeassistant: HomeAssistantConfig = Field(default_factory=HomeAssistantConfig)
+    hermes: HermesConfig = Field(default_factory=HermesConfig)
+    wyoming: WyomingConfig = Field(default_factory=WyomingConfig)
 
 
 def section_keys(section: type[Section]) -> dict[str, KeySchema]:

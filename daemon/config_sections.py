@@ -12,10 +12,12 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-_TOPIC_CHARACTER: Final = r"[^/+#\s\x00-\x1f\x7f-\x9f]"
+TOPIC_CHARACTER: Final = r"[^/+#\s\x00-\x1f\x7f-\x9f]"
 """What one level of an MQTT topic may hold. MQTT allows spaces, but people then quote topics wrongly in shells."""
 
-_HOST_LABEL: Final = r"[^.\s\x00-\x1f\x7f-\x9f]{1,63}"
+TOPIC: Final = rf"^[^$/+#\s\x00-\x1f\x7f-\x9f]{TOPIC_CHARACTER}*(/{TOPIC_CHARACTER}+)*$"
+
+HOST_LABEL: Final = r"[^.\s\x00-\x1f\x7f-\x9f]{1,63}"
 """What resolvers take; Python's raises what no connection attempt would expect for all else."""
 
 _SCOPES: Final = ("all", "group", "render")
@@ -44,10 +46,10 @@ class DeviceConfig(Section):
         default_factory=_host_name,
         description="Name of this device in every topic, the host name if left out; "
         "text of 1 to 64 characters without / + # or white space",
-        pattern=rf"^{_TOPIC_CHARACTER}+$",
+        pattern=rf"^{TOPIC_CHARACTER}+$",
         max_length=64,
     )
-    groups: tuple[Annotated[str, Field(pattern=rf"^{_TOPIC_CHARACTER}+$", max_length=64)], ...] = Field(
+    groups: tuple[Annotated[str, Field(pattern=rf"^{TOPIC_CHARACTER}+$", max_length=64)], ...] = Field(
         default=(),
         strict=False,  # TOML has arrays only
         max_length=32,
@@ -70,7 +72,7 @@ class MqttConfig(Section):
         default="localhost",
         description="Host name or address of the broker; text of 1 to 253 characters without white space, "
         "at most 63 of them between two dots",
-        pattern=rf"^{_HOST_LABEL}(\.{_HOST_LABEL})*\.?$",
+        pattern=rf"^{HOST_LABEL}(\.{HOST_LABEL})*\.?$",
         max_length=253,
     )
     port: int = Field(default=1883, ge=1, le=65535, description="TCP port of the broker; port number")
@@ -78,7 +80,7 @@ class MqttConfig(Section):
         default="speakd",
         description="First part of every topic, before the device's name; text of 1 to 128 characters without "
         "+ # or white space, no $ at its start, and a / only between other characters",
-        pattern=rf"^[^$/+#\s\x00-\x1f\x7f-\x9f]{_TOPIC_CHARACTER}*(/{_TOPIC_CHARACTER}+)*$",
+        pattern=TOPIC,
         max_length=128,
     )
     keepalive_s: int = Field(

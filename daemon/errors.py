@@ -24,8 +24,7 @@ class PayloadError(DaemonError):
 
     def __init__(self, code: str, reason: str, command_id: str | None = None) -> None:
         self.code = code
-        """encoding, json, field, too_long, too_large, retained, topic, reply_to, output, rate, busy, queue_full,
-        storage, stopped."""
+        """See `daemon.events.Rejected.code`."""
         self.reason = reason
         self.command_id = command_id
         super().__init__(reason)
@@ -51,6 +50,13 @@ class StreamLostError(DaemonError):
 
     def __init__(self) -> None:
         super().__init__("a piece of the stream could not be sent: the broker was away for too long")
+
+
+class ListenerGoneError(DaemonError):
+    """Whoever asked for the sound of a command takes none of it any more."""
+
+    def __init__(self) -> None:
+        super().__init__("whoever asked for the sound takes no more of it")
 
 
 class BrokerConfigError(DaemonError):

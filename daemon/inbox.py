@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from daemon.commands import Control, Speak
 from daemon.errors import PayloadError
+from device.format import Samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class Origin:
     """MQTT 5's correlation data, given back."""
     properties: tuple[tuple[str, str], ...] = ()
     """MQTT 5's user properties, such as trace ids, given back."""
+    route: str = ""
+    """How a bridge finds back to whom asked: its own notes, empty for what came in no bridge's tongue."""
 
 
 NOBODY = Origin()
@@ -42,6 +45,10 @@ class SpeakReceived:
     origin: Origin = NOBODY
     acknowledge: Callable[[], None] = _nothing
     """Tells the broker that we have it; to be called once it is written down."""
+    clip: Samples | None = field(default=None, compare=False)
+    """A sound to play in place of the text, which is empty. A crash forgets it."""
+    take: Callable[[Samples], None] | None = field(default=None, compare=False)
+    """Of a command with output `stream`: takes the samples in this process; see `RenderOrder.take`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +227,13 @@ class ThreadDied:
 
 
 @dataclass(frozen=True, slots=True)
+class BridgeTurn:
+    """A bridge has something to do, in the main thread."""
+
+    act: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """Somebody asked for a clean end."""
 
@@ -248,5 +262,6 @@ Inbox: TypeAlias = (
     | Subscribed
     | ProtocolRefused
     | ThreadDied
+    | BridgeTurn
     | Stop
 )

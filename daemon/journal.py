@@ -273,4 +273,5 @@ def _origin_to_json(origin: Origin) -> str:
 def _origin_from_json(text: str) -> Origin:
     value = json.loads(text)
     properties = tuple((name, content) for name, content in value["properties"])
-    return Origin(value["reply_to"], bytes.fromhex(value["correlation"]), properties)
+    correlation = bytes.fromhex(value["correlation"])
+    return Origin(value["reply_to"], correlation, properties, value.get("route", ""))  # journals of before have none

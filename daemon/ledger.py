@@ -139,7 +139,7 @@ class Ledger:
             command = entry.command
             waiting = Waiting(command, at.monotonic - (age_s or 0.0), origin=entry.origin)
             self._open.add(command.id)
-            if entry.begun or command.output != "speaker":
+            if entry.begun or command.output != "speaker" or not command.text:  # a clip is gone
                 self.fail(waiting, InterruptedByCrashError("while it was being spoken"))
             elif age_s is not None and command.expires_s is not None and age_s >= command.expires_s:
                 self.expire(waiting, at.monotonic)

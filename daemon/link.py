@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from daemon.backoff import STEADY_S
 from daemon.commands import AnyCommand, Speak, parse_command
 from daemon.config import Config
 from daemon.errors import PayloadError
@@ -26,7 +27,8 @@ from daemon.inbox import (
     ThreadDied,
 )
 from daemon.journal import Untold
-from daemon.mqtt import STEADY_S, Connection, Handlers, Headers, Received, Will
+from daemon.mqtt import Connection
+from daemon.mqtt_types import Handlers, Headers, Received, Will
 from daemon.topics import Topics
 
 _GOODBYE_S: Final = 3.0

@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import random
 import socket
-import ssl
 import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import paho.mqtt.client as paho
@@ -25,8 +21,10 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
+from daemon.backoff import MOST_DOUBLINGS, Backoff
 from daemon.config import MqttConfig
-from daemon.errors import BrokerConfigError
+from daemon.credentials import explained, first_line, tls_context
+from daemon.mqtt_types import Handlers, Headers, Received, Will
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,79 +47,14 @@ amqtt 0.12, which speaks 3.1.1 only, never answers one of MQTT 5 that has a will
 _TAKEN_OVER: Final = 142
 """MQTT 5, 3.14.2.1: 'Session taken over'."""
 
-STEADY_S: Final = 10.0
-"""A connection that lasts longer was a good one. A shorter one counts as an attempt that failed: two devices with one
-client id, which throw each other out, then do it ever more rarely."""
-
 _MOST_PROPERTIES: Final = 16
 """User properties of one command that are given back; a trace has two or three."""
-
-_MOST_DOUBLINGS: Final = 12
-"""Of a wait between attempts: from 1 s beyond the hour that `reconnect_max_s` can be."""
 
 _NEVER_S: Final = 3600
 """Before the next attempt to connect, where the process is about to end."""
 
-_NOT_YET_VALID: Final = 9
-"""OpenSSL's X509_V_ERR_CERT_NOT_YET_VALID."""
-
 _FAILURE: Final = 128
 """MQTT reason codes from here on are failures."""
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """One message from the broker."""
-
-    topic: str
-    payload: bytes
-    retained: bool
-    """Whether the broker keeps it. 3.1.1 tells only of what it had kept before the subscription."""
-    acknowledge: Callable[[], None]
-    """Tell the broker that we have it; until then it would send it again. From any one thread."""
-    reply_to: str = ""
-    """The response topic. This and what follows: MQTT 5 only."""
-    correlation: bytes = b""
-    properties: tuple[tuple[str, str], ...] = ()
-    """User properties, the first `_MOST_PROPERTIES`."""
-    expires_s: float | None = None
-    """What is left of the message's expiry interval, less its time at the broker."""
-
-
-@dataclass(frozen=True, slots=True)
-class Headers:
-    """What goes along with a message in MQTT 5, and is left out in 3.1.1."""
-
-    correlation: bytes = b""
-    properties: tuple[tuple[str, str], ...] = ()
-    content_type: str = "application/json"
-
-
-@dataclass(frozen=True, slots=True)
-class Handlers:
-    """What paho's thread calls; each must return at once."""
-
-    connected: Callable[[str], None]
-    """The broker took us, for the first time or again; told the MQTT version. Subscriptions must be renewed."""
-    subscribed: Callable[[str], None]
-    """The broker has answered a subscription; told why it refuses it, or nothing."""
-    disconnected: Callable[[str], None]
-    """The connection is gone; told what is wrong where somebody else uses our client id."""
-    protocol_refused: Callable[[], None]
-    """The broker seems not to speak the version that was tried: `Connection.try_other_protocol`."""
-    received: Callable[[Received], None]
-    died: Callable[[BaseException], None]
-    """A handler raised. The thread goes on, but whoever owns the process should end it."""
-    published: Callable[[int], None] = lambda _number: None
-    """The broker has the message of this number, which `Connection.publish` gave."""
-
-
-@dataclass(frozen=True, slots=True)
-class Will:
-    """What the broker says, retained, when the connection is lost without a goodbye."""
-
-    topic: str
-    payload: str
 
 
 class Connection:
@@ -151,11 +84,9 @@ class Connection:
         self._was_answered = False
         """Whether there was a CONNACK on the present socket. For paho's thread."""
         self._patience: threading.Timer | None = None
-        self._connected_at: float | None = None
+        self._backoff = Backoff(config.reconnect_min_s, config.reconnect_max_s)
         self._session = 0
         """Counts connections: an acknowledgement belongs to the one that its message came by."""
-        self._failures = 0
-        """In a row: attempts, and connections that did not last."""
         self._client = self._make_client()
 
     def start(self) -> None:
@@ -267,15 +198,15 @@ class Connection:
         client = paho.Client(CallbackAPIVersion.VERSION2, client_id=self._client_id, protocol=self._protocol)
         client.max_queued_messages_set(self._outbox)
         client.manual_ack_set(on=True)
-        first_wait_s = config.reconnect_min_s << min(self._refusals // 2, _MOST_DOUBLINGS)
-        client.reconnect_delay_set(min(first_wait_s, config.reconnect_max_s), config.reconnect_max_s)
+        first_wait_s = min(config.reconnect_min_s << min(self._refusals // 2, MOST_DOUBLINGS), config.reconnect_max_s)
+        client.reconnect_delay_set(first_wait_s, config.reconnect_max_s)
         if self._will is not None:
             client.will_set(self._will.topic, self._will.payload, qos=1, retain=True)
-        username = _first_line("mqtt.username_file", config.username_file) or config.username
+        username = first_line("mqtt.username_file", config.username_file) or config.username
         if username:
-            client.username_pw_set(username, _first_line("mqtt.password_file", config.password_file))
+            client.username_pw_set(username, first_line("mqtt.password_file", config.password_file))
         if config.tls:
-            self._use_tls(client)
+            client.tls_set_context(tls_context(config))
         client.on_socket_open = self._guarded(self._on_socket_open)
         client.on_socket_close = self._guarded(self._on_socket_close)
         client.on_connect = self._guarded(self._on_connect)
@@ -285,21 +216,6 @@ class Connection:
         client.on_subscribe = self._guarded(self._on_subscribe)
         client.on_publish = self._guarded(self._on_publish)
         return client
-
-    def _use_tls(self, client: paho.Client) -> None:
-        """Encrypt, with the broker's certificate and name checked always."""
-        config = self._config
-        try:
-            context = ssl.create_default_context(cafile=config.tls_ca_file or None)
-        except (OSError, ssl.SSLError) as error:
-            raise BrokerConfigError(f"mqtt.tls_ca_file {config.tls_ca_file}: {error}") from error
-        if config.tls_cert_file:
-            try:
-                context.load_cert_chain(config.tls_cert_file, config.tls_key_file or None)
-            except (OSError, ssl.SSLError) as error:
-                files = " and ".join(filter(None, (config.tls_cert_file, config.tls_key_file)))
-                raise BrokerConfigError(f"mqtt.tls_cert_file, mqtt.tls_key_file ({files}): {error}") from error
-        client.tls_set_context(context)
 
     def _guarded(self, callback: Callable[..., None]) -> Callable[..., None]:
         """Pass an exception on: left in a callback it would end paho's thread and leave a deaf process."""
@@ -345,26 +261,19 @@ class Connection:
             self._complaint = ""
             self._refusals = 0
             self._session += 1
-            self._connected_at = time.monotonic()
+            self._backoff.connected(time.monotonic())
             self._handlers.connected(_version_name(self._protocol))
 
     def _back_off(self, client: paho.Client) -> None:
-        """Wait before the next attempt: twice as long after each failure, and never as long as another device does."""
-        if not self._was_connected:
-            return  # until then `_make_client` says how long, since two versions of MQTT take turns
-        config = self._config
-        longest_s = config.reconnect_min_s << min(self._failures, _MOST_DOUBLINGS)
-        wait_s = min(longest_s, config.reconnect_max_s) * random.uniform(0.5, 1)  # noqa: S311  no secret
-        client.reconnect_delay_set(wait_s, wait_s)  # type: ignore[arg-type]  # it only adds them to a time
-        self._failures += 1
+        wait_s = self._backoff.wait_s(time.monotonic())
+        if self._was_connected:  # before, `_make_client` says how long, since two versions of MQTT take turns
+            client.reconnect_delay_set(wait_s, wait_s)  # type: ignore[arg-type]  # it only adds them to a time
 
     def _on_connect_fail(self, client: paho.Client, *_: object) -> None:
         """Tell why there is no connection: once, and again when it is for another reason."""
         error = sys.exc_info()[1]  # paho calls this while it handles the exception
         self._back_off(client)
-        complaint = str(error)
-        if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code == _NOT_YET_VALID:
-            complaint += f" (this device's clock says {time.strftime('%Y-%m-%d %H:%M')}; trying until it is right)"
+        complaint = explained(error)
         if complaint != self._complaint:
             self._complaint = complaint
             _LOG.warning("the broker %s:%d cannot be reached: %s", self._config.host, self._config.port, complaint)
@@ -382,14 +291,11 @@ class Connection:
         self, client: paho.Client, _userdata: object, _flags: object, reason: ReasonCode, _properties: object
     ) -> None:
         self._end_patience()
-        connected_at, self._connected_at = self._connected_at, None
-        if connected_at is not None and time.monotonic() - connected_at > STEADY_S:
-            self._failures = 0
         self._back_off(client)
         problem = ""
-        if reason.value == _TAKEN_OVER:
-            problem = f"somebody else connects as {self._client_id}: give each device a device.name of its own"
-            _LOG.error("%s", problem)
+        if reason.value == _TAKEN_OVER or self._backoff.is_robbed:
+            problem = f"does somebody else connect as {self._client_id}? Give each device a device.name of its own"
+            _LOG.error("the connection to the broker is taken away again and again: %s", problem)
         elif reason.is_failure:
             _LOG.warning("the connection to the broker was lost: %s", reason)
         self._handlers.disconnected(problem)
@@ -449,12 +355,3 @@ def _topic_of(message: paho.MQTTMessage) -> str:
 
 def _version_name(protocol: int) -> str:
     return "MQTT 5" if protocol == paho.MQTTv5 else "MQTT 3.1.1"
-
-
-def _first_line(key: str, file: str) -> str | None:
-    if not file:
-        return None
-    try:
-        return Path(file).read_text(encoding="utf-8").splitlines()[0]
-    except (OSError, UnicodeDecodeError, IndexError) as error:
-        raise BrokerConfigError(f"{key} {file} has nothing usable in its first line: {error}") from error

@@ -49,11 +49,15 @@ class Outputs:
         self._post = post
         self._open: dict[str, _Destination] = {}
 
-    def begin(self, command: Speak) -> tuple[Callable[[Samples], None], str]:
+    def begin(
+        self, command: Speak, given: Callable[[Samples], None] | None = None
+    ) -> tuple[Callable[[Samples], None], str]:
         """Give what takes the command's samples, in any one thread, and where they will be found.
 
-        What takes them raises SinkError.
+        What takes them raises SinkError; where somebody in this process takes them, it is `given`.
         """
+        if given is not None:
+            return given, ""
         destination: _Destination
         if command.output == "file":
             destination = self._file(command.id)

@@ -104,11 +104,6 @@ class Playback:
         """Those that will go on: they wait, or are just falling silent."""
         return [active.waiting for active in self._ending.values()] + [w for w in self.queue if w.begun]
 
-    @property
-    def speaks_or_waits(self) -> bool:
-        """Tell whether there is anything to say."""
-        return self._current is not None or bool(self._ending) or len(self.queue) > 0
-
     def check(self, waiting: Waiting) -> None:
         """PayloadError where there is no room for it, or, for a notification, something else speaks or waits."""
         others = [w for w in (self.current, *self.interrupted, *self.queue) if w is not None]

@@ -32,12 +32,16 @@ _PIECE: Final = PERIOD
 _FADE: Final = RATE // 200
 """Frames of a fade-out, 5 ms: the shortest in which speech ends without a click."""
 
-_MOST_LEAD: Final = RATE // 10
-"""Frames, 100 ms. On two cores with a load of nine, of which the engine was two, PulseAudio was up to 30 ms late: with
-40 ms ahead there were 30 gaps in four texts, with 60 ms one, with 80 ms none. So the lead grows where it has to."""
+_LATE: Final = PERIOD // 2
+"""Frames that are left ahead, 10 ms, when a wake-up came too late; with the least lead 20 ms should be."""
 
-_EASE: Final = 10 * RATE
-"""Frames of speech without trouble after which the lead shrinks again by a piece, down to what was asked for."""
+_MOST_LEAD: Final = RATE * 80 // 1000
+"""Frames. On two cores with a load of nine, of which the engine was two, PulseAudio was up to 30 ms late: with 40 ms
+ahead there were 30 gaps in four texts, with 60 ms one, with 80 ms none. So the lead grows where it has to."""
+
+_EASE: Final = 2 * RATE
+"""Frames of speech without trouble after which the lead shrinks again by a piece, down to what was asked for: it is
+the engine that is in the way, and it is soon done."""
 
 _STUCK_S: Final = 1.0
 """Without any of what is ahead being played the wait for room ends: the sink's own `write` then knows what is wrong."""
@@ -70,6 +74,7 @@ class Player(Worker):
         self._scaled: Samples = np.empty(_PIECE, np.float32)
         self._silence: Samples = np.zeros(_PIECE, np.float32)
         self._trail = 0
+        self._paced = False
         self._reset()
 
     def play(self, job: Job, chunk: AudioChunk) -> None:
@@ -205,9 +210,11 @@ class Player(Worker):
 
     def _adapt(self, job: Job) -> None:
         """Keep more ahead from now on where, in the middle of speech, we come so late that hardly any was left."""
-        if self._position - job.start > self._lead and 0 < self._sink.pending < (self._lead - _PIECE) // 2:
+        pending = self._sink.pending
+        self._paced = self._paced or pending > 0
+        if self._paced and self._position - job.start > self._lead and pending < _LATE:
             self._untroubled = 0
-            self._lead = min(max(_MOST_LEAD, self._least_lead), self._lead + _PIECE)
+            self._lead = max(self._lead, min(_MOST_LEAD, self._lead + _PIECE))
 
     def _scale(self, samples: Samples, gain: float) -> Samples:
         """Give the samples with a gain that moves to `gain` by the last one; valid until the next call."""

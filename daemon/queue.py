@@ -5,11 +5,12 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from daemon.commands import Priority, Speak
 from daemon.errors import PayloadError
 from daemon.inbox import NOBODY, Origin
+from device.format import Samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,9 @@ class Waiting:
     """The frame from which it goes on."""
     sentences: tuple[int, ...] = ()
     """First frames of the sentences up to there."""
+    clip: Samples | None = field(default=None, compare=False)
+    """See `SpeakReceived`."""
+    take: Callable[[Samples], None] | None = field(default=None, compare=False)
 
     @property
     def id(self) -> str:

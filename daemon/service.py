@@ -165,6 +165,7 @@ class Service:
                 language=command.language,
                 rate=command.rate,
                 seed=zlib.crc32(command.id.encode()),
+                clip=waiting.clip,
             )
         )
         return job
@@ -179,7 +180,7 @@ class Service:
     def _render(self, waiting: Waiting) -> tuple[Job, str]:
         command = waiting.command
         job = Job(command.id)
-        take, location = self.outputs.begin(command)
+        take, location = self.outputs.begin(command, waiting.take)
         try:
             voice = command.voice
             if not voice and command.language is not None:

@@ -210,6 +210,8 @@ class Speaker:
             next(self._arrivals),
             message.origin,
             _deadline(command, message.at),
+            clip=message.clip,
+            take=message.take,
         )
         (self._renders if command.output != "speaker" else self._playback).check(waiting)
         self._ledger.accept(waiting, at)

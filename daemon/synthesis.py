@@ -45,6 +45,8 @@ class Order:
     rate: float = 1.0
     seed: int | None = None
     """Where the owner wants none in particular: an utterance that goes on must sound as it began."""
+    clip: Samples | None = None
+    """A sound to play in place of the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,10 @@ class SynthesisThread(Worker):
             voice = self._voice = self._shelf.get(order.voice, order.language)
             delivery = self._shelf.delivery(voice, speaker=order.speaker, gain=order.gain, rate=order.rate)
             utterance = Utterance(order.text, delivery, self._shelf.seed)
-            phrase = self._find(utterance, voice, again=job.start > 0) if order.cache else _NOT_KEPT
+            if order.clip is not None:
+                phrase = _Phrase("", Phrase(order.clip), keep=False)
+            else:
+                phrase = self._find(utterance, voice, again=job.start > 0) if order.cache else _NOT_KEPT
             if phrase.recording is None:
                 seeded = replace(utterance, seed=order.seed if utterance.seed is None else utterance.seed)
                 chunks = self._synthesizer.chunks(seeded, voice, tally, job.stopped.is_set, start=job.start)

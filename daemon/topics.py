@@ -20,6 +20,7 @@ class Topics:
     def __init__(self, prefix: str, device: str, groups: Sequence[str] = (), *, renders: bool = False) -> None:
         """Make them. `renders`: whether this device takes its share of `<prefix>/render`."""
         own = f"{prefix}/{device}"
+        self._own = own
         self._prefix = prefix
         self._scopes = (own, f"{prefix}/all", *(f"{prefix}/group/{group}" for group in groups))
         self._renders = renders
@@ -34,6 +35,10 @@ class Topics:
         """What to subscribe to. The broker hands each command to render to one of those who share that topic."""
         shared = (f"{_SHARE}/{self._prefix}/{_RENDER}",) if self._renders else ()
         return tuple(f"{scope}/{end}" for scope in self._scopes for end in _FILTERS) + shared
+
+    def of(self, end: str) -> str:
+        """Give the device's own topic of this end, such as `volume/set`."""
+        return f"{self._own}/{end}"
 
     def command(self, topic: str) -> type[AnyCommand] | None:
         """Tell which command comes on a topic; None where there is no such one."""

@@ -28,6 +28,8 @@ def build(config: Config, name: str, wanted: str) -> None:
     name = store.default_name(name or config.voice.default)
     precisions = PRECISIONS if wanted == "auto" else (wanted,)
     report = precision.build(store, name, precisions=precisions, threads=config.engine.threads, progress=_teller())
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
     print(*_table(report), sep="\n")
 
 

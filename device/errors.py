@@ -85,6 +85,14 @@ class SinkError(DeviceError):
         super().__init__(f"{sink}: {reason}" + (f" ({advice})" if advice else ""))
 
 
+class ClipError(DeviceError):
+    """A sound from outside cannot be played as it is."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the sound {reason}")
+
+
 class EncoderError(DeviceError):
     """The Opus encoder refused its settings or its input."""
 

@@ -24,10 +24,10 @@ from engines.windows import Margins
 
 _LOG = logging.getLogger(__name__)
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Counts up with every change that an older speakd could not read."""
 
-REVISION: Final = 5
+REVISION: Final = 6
 """Counts up with every change by which the same files give another pack: they are then imported again when asked."""
 
 INFO_FILE: Final = "pack.json"
@@ -51,7 +51,7 @@ class PackInfo(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    format: Literal[1] = FORMAT
+    format: Literal[2] = FORMAT
     revision: int
     """Of the import that made it; see `REVISION`."""
     name: str
@@ -193,14 +193,19 @@ class PackStore:
     def of_language(self, language: str, preferred: str = "") -> str:
         """Give the preferred voice where it speaks `language`, else the first by name. VoiceError where none does.
 
-        "de" takes "de", "en" takes "en-us" and "en-gb", "en-us" takes "en-us" only.
+        "de" takes "de", "en" takes "en-us" and "en-gb", "en-us" takes "en-us" or else "en". What only asks for a
+        region that no voice is of ("de-de") thus finds the one without ("de"), never one of another region.
         """
         packs = {pack.info.name: pack for pack in self.list() if isinstance(pack, Pack)}
         first = self.default_name(preferred)
-        for name in sorted(packs, key=lambda name: (name != first, name)):
-            spoken = packs[name].info.language.lower()
-            if spoken == language.lower() or spoken.startswith(language.lower() + "-"):
-                return name
+        spoken = {
+            name: packs[name].info.language.lower() for name in sorted(packs, key=lambda name: (name != first, name))
+        }
+        wanted = language.lower()
+        fitting = [name for name in spoken if spoken[name] == wanted or spoken[name].startswith(wanted + "-")]
+        fitting += [name for name in spoken if spoken[name] == wanted.split("-")[0]]
+        if fitting:
+            return fitting[0]
         known = ", ".join(sorted({pack.info.language for pack in packs.values()})) or "none"
         raise VoiceError(language, f"is spoken by no voice in {self.folder} (languages: {known})")
 
@@ -297,7 +302,8 @@ class PackStore:
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"]) or "the file"
-            raise VoiceError(str(path), f"is not a voice of this speakd ({where}: {first['msg']})") from error
+            reason = f"is not a voice of this speakd ({where}: {first['msg']}): add the voice again"
+            raise VoiceError(str(path), reason) from error
         missing = [f for f in (ACOUSTIC_FILE, VOCODER_FILE) if not (path.parent / f).is_file() or f not in info.files]
         if missing:
             raise VoiceError(str(path.parent / missing[0]), "is missing: add the voice again")

@@ -56,7 +56,10 @@ _NOTHING: Final = Found({}, 0.0, None)
 
 
 def search(model: onnx.ModelProto, hearing: Hearing, progress: Progress = lambda _what, _share: None) -> Found:
-    """Find what of `model`, a pack's float vocoder, may be INT8. EngineError where it cannot be run."""
+    """Find what of `model`, a pack's float vocoder, may be INT8; takes minutes.
+
+    EngineError where it cannot be run, GraphError where it is of an opset that is not known.
+    """
     every = sites(model, LATENTS)
     total = sum(site.macs for site in every)
     tried = worthwhile(every)

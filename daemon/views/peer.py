@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from daemon.config import MqttConfig
 from daemon.errors import DaemonError
-from daemon.mqtt import Connection, Handlers, Received
+from daemon.mqtt import Connection
+from daemon.mqtt_types import Handlers, Received
 from daemon.topics import Topics
 
 _GOODBYE_S: Final = 1.0

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from daemon.config import AudioConfig, CacheConfig, Config, DeviceConfig, MqttConfig, VoiceConfig
+from daemon.config import AudioConfig, CacheConfig, Config, DeviceConfig, JournalConfig, MqttConfig, VoiceConfig
 from daemon.config_text import show
 from daemon.errors import StartError
 from daemon.views.peer import Peer
@@ -62,6 +62,7 @@ def run(text: str) -> int:
             audio=_audio(cache / "try.wav"),
             voice=VoiceConfig(packs=str(cache / "packs")),
             cache=CacheConfig(enabled=False),
+            journal=JournalConfig(file=str(folder / "journal.db")),
         )
         file = folder / "speakd.toml"
         file.write_text(show(config), encoding="utf-8")

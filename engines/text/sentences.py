@@ -40,6 +40,18 @@ def blocks(text: str, *, max_chars: int) -> Iterator[str]:
         start = _after_space(text, cut)
 
 
+def complete(text: str, *, least_chars: int) -> tuple[str, str]:
+    """Divide a text that is still being written after its last complete sentence: (that far, the rest).
+
+    A sentence is complete once something follows it. A first part of fewer than `least_chars` characters is not worth
+    a cut: the first part is then empty, and the rest the whole text.
+    """
+    ends = [match.end() for match in _CUTS[1].finditer(text) if match.end() < len(text)]
+    if not ends or ends[-1] < least_chars:
+        return "", text
+    return text[: ends[-1]], text[ends[-1] :]
+
+
 def _after_space(text: str, start: int) -> int:
     match = _SPACE.match(text, start)
     return match.end() if match else start

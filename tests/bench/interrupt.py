@@ -149,7 +149,7 @@ def measure(times: int, lead_ms: int, *, busy: bool) -> dict[str, Any]:
         "silence_ms": summary(to_silence),
         "critical_ms": summary(to_critical),
         "largest_step_in_a_fade": round(max(steps), 3),
-        "gaps": gaps,
+        "gaps": int(gaps),
         "busy": busy,
         "precedence": precedence,
     }

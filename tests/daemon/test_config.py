@@ -46,6 +46,9 @@ KEYS = {
     "journal": ["file", "keep", "speak_after_restart_s"],
     "cache": ["enabled", "folder", "max_mb", "min_free_mb", "phrases"],
     "limits": ["max_text_chars", "max_queue", "max_queue_bytes", "max_commands_per_s", "phonemes_timeout_s"],
+    "homeassistant": ["enabled", "discovery_prefix"],
+    "hermes": ["enabled", "site_ids", "max_wav_mb"],
+    "wyoming": ["enabled", "host", "port"],
 }
 
 BOUNDS = {
@@ -76,6 +79,8 @@ BOUNDS = {
     "limits.max_queue_bytes": (1024, 1073741824),
     "limits.max_commands_per_s": (0.1, 10000.0),
     "limits.phonemes_timeout_s": (1.0, 600.0),
+    "hermes.max_wav_mb": (1, 64),
+    "wyoming.port": (1, 65535),
 }
 
 
@@ -316,7 +321,7 @@ def values(key: KeySchema) -> st.SearchStrategy[Any]:
     if key["type"] == "boolean":
         return st.booleans()
     if key["type"] == "array":
-        return st.lists(values({**key, **key["items"]}), max_size=3).map(tuple)
+        return st.lists(values({**key, **key["items"]}), min_size=key.get("minItems", 0), max_size=3).map(tuple)
     numbers = st.integers if key["type"] == "integer" else st.floats
     return numbers(key["minimum"], key["maximum"])
 

@@ -11,7 +11,8 @@ import pytest
 
 from daemon.config import MqttConfig
 from daemon.errors import BrokerConfigError
-from daemon.mqtt import Connection, Handlers
+from daemon.mqtt import Connection
+from daemon.mqtt_types import Handlers
 
 TIMEOUT_S = 20.0
 REFUSED_VERSION = b"\x20\x02\x00\x01"

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from daemon.commands import (
@@ -67,6 +68,7 @@ from daemon.journal import PLAUSIBLE_WALL, Clock, Journal
 from daemon.queue import Waiting
 from daemon.speaker import Bounds, Hands, Speaker
 from device.errors import PoolClosedError, SinkError
+from device.format import Samples
 from engines.errors import (
     EngineError,
     PhonemizerDiedError,
@@ -598,6 +600,36 @@ class TestRender:
         rejected = bench.events[-1]
         assert isinstance(rejected, Rejected)
         assert (rejected.id, rejected.code) == ("c", "queue_full")
+
+
+class TestClip:
+    CLIP: Samples = np.ones(10, np.float32)
+
+    def test_a_sound_takes_its_turn_as_a_text_does(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.handle(SpeakReceived(Speak(id="b", text=""), 0.0, clip=self.CLIP))
+        bench.end("a")
+        assert [waiting.clip is self.CLIP for waiting in bench.begun] == [False, True]
+        bench.end("b")
+        assert bench.kinds("b")[-1] == "finished"
+
+    def test_interrupted_it_is_still_there(self, bench: Bench) -> None:
+        bench.handle(SpeakReceived(Speak(id="b", text=""), 0.0, clip=self.CLIP))
+        bench.start("b")
+        bench.speak("c", Priority.CRITICAL)
+        bench.silence("b", cut_at=5)
+        bench.end("c")
+        again = bench.begun[-1]
+        assert (again.id, again.clip is self.CLIP, again.resume_at) == ("b", True, 5)
+
+    def test_a_crash_forgets_it_and_says_so(self, bench: Bench) -> None:
+        origin = Origin(route="hermes x")
+        bench.speak("a")
+        bench.handle(SpeakReceived(Speak(id="b", text=""), 0.0, origin, clip=self.CLIP))
+        again = TestAfterACrash.restarted(bench, 5)
+        failed = next(e for e in again.events if isinstance(e, Failed) and e.id == "b")
+        assert failed.code == "interrupted"
+        assert again.origins[again.events.index(failed)] == origin
 
 
 class TestAfterACrash:

@@ -18,7 +18,7 @@ from daemon.inbox import Inbox, PlaybackEnded, RealtimeAnswer, SynthesisEnded
 from daemon.job import Job
 from daemon.player import Player
 from daemon.synthesis import Engines, Kept, Order, SynthesisThread
-from device.format import PERIOD, Samples
+from device.format import PERIOD, RATE, Samples
 from device.memory import HostBufferPool
 from device.null import NullSink
 from device.opus import OpusEncoder, OpusSink
@@ -78,9 +78,12 @@ class Voice:
             thread.start()
 
     def say(self, text: str = TEXT, *, cache: bool = True, gain: float = 1.0) -> tuple[SynthesisEnded, Samples]:
+        return self.order(Order(Job("x"), text, "", None, gain, cache))
+
+    def order(self, order: Order) -> tuple[SynthesisEnded, Samples]:
         self.sink.heard.clear()
         self.sink.addresses.clear()
-        self.engine.say(Order(Job("x"), text, "", None, gain, cache))
+        self.engine.say(order)
         done = None
         while True:
             message = self.posted.get(timeout=TIMEOUT_S)
@@ -155,6 +158,18 @@ def test_a_command_may_do_without(make: Make) -> None:
     for _ in range(3):
         voice.say("something else", cache=False)
     assert len(voice.cache) == 1
+
+
+@pytest.mark.parametrize("start", [0, 1000])
+def test_a_sound_from_outside_is_played_as_it_is(make: Make, start: int) -> None:
+    voice = make()
+    clip = np.linspace(-0.5, 0.5, 50 * PERIOD + 7, dtype=np.float32)  # more than all buffers of the pool hold
+    done, heard = voice.order(Order(Job("x", start=start), "", "", None, 1.0, cache=False, clip=clip))
+    # What begins in the middle is faded in.
+    np.testing.assert_array_equal(heard[PERIOD:], clip[start:][PERIOD:])
+    assert heard.size == clip.size - start
+    assert done.audio_s == pytest.approx(clip.size / RATE)
+    assert len(voice.cache) == 0
 
 
 def test_pinned_phrases_are_there_before_they_are_said(make: Make) -> None:

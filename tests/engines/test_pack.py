@@ -196,3 +196,30 @@ def test_speakers(stored: PackStore) -> None:
     for wrong in (2, -1, "eve"):
         with pytest.raises(SpeakerError, match="it has 0 to 1 or ann, bob"):
             several.speaker_id(wrong)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ("de", "german"),
+        ("de-de", "german"),  # a voice of no region speaks for all
+        ("en", "british"),
+        ("en-us", "american"),
+        ("EN-US", "american"),
+        ("en-gb", "british"),
+        ("en-gb-scotland", None),
+        ("en-au", None),
+        ("it", None),
+    ],
+)
+def test_a_voice_of_a_language(stored: PackStore, wanted: str, found: str | None) -> None:
+    pack = stored.get("tiny")
+    content = {file: (pack.folder / file).read_bytes() for file in pack.info.files}
+    for name, language in (("german", "de"), ("american", "en-us"), ("british", "en-gb")):
+        stored.put(name, pack.info.model_copy(update={"name": name, "language": language}), content)
+    stored.remove("tiny")
+    if found is None:
+        with pytest.raises(VoiceError, match=wanted):
+            stored.of_language(wanted, "british")
+    else:
+        assert stored.of_language(wanted, "british") == found

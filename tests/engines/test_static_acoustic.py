@@ -107,7 +107,7 @@ class Counting:
         self._engine = OrtEngine(graph)
         self.lengths: list[int] = []
 
-    def run(self, feeds: Feeds) -> np.ndarray:
+    def run(self, feeds: Feeds) -> dict[str, np.ndarray]:
         self.lengths.append(feeds["input"].shape[1])
         return self._engine.run(feeds)
 
@@ -157,13 +157,13 @@ def test_when_an_engine_fails_the_whole_graph_takes_over_for_good(
     failure: str, pack: Pack, voice: VitsVoice, speech: list[int], caplog: pytest.LogCaptureFixture
 ) -> None:
     class Failing(Counting):
-        def run(self, feeds: Feeds) -> np.ndarray:
-            prior = super().run(feeds).copy()
+        def run(self, feeds: Feeds) -> dict[str, np.ndarray]:
+            prior = super().run(feeds)["prior"].copy()
             row = 0 if failure == "nan means" else -1
             prior[0, row, 3] = 1e8 if failure == "endless" else np.nan
             if failure == "raises":
                 raise EngineError("plan", "failed: the GPU is gone")
-            return prior
+            return {"prior": prior}
 
     engines = {size: Failing(graph) for size, graph in static_acoustic(pack, SMALL).items()}
     with closing(BucketedAcoustic(engines, lambda: WholeAcoustic(OrtEngine(pack.acoustic)))) as acoustic:
@@ -232,7 +232,7 @@ def test_other_kinds_of_voices(*, speakers: int, stochastic: bool) -> None:
                     "sid": np.array([speaker]),
                 }
                 feeds = {name: array for name, array in feeds.items() if name in given}
-                np.testing.assert_allclose(bucketed.aligned(feeds).latents, whole.run(feeds), atol=1e-5)
+                np.testing.assert_allclose(bucketed.aligned(feeds).latents, whole.run(feeds)["latents"], atol=1e-5)
 
 
 def test_nothing_in_the_graph_depends_on_data_but_data(pack: Pack) -> None:

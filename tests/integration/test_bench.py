@@ -48,3 +48,17 @@ def test_render() -> None:
     assert set(found["throughput"]) == {"one after another", "2 threads", "4 threads"}
     assert all(set(figures) == {"speech_s_per_s", "ratio"} for figures in found["throughput"].values())
     assert set(found["first_sound"]) == {"alone_ms", "beside_ms", "delay_ms", "worst_delay_ms", "one_window_ms"}
+
+
+def test_interrupt() -> None:
+    found = run("interrupt.py", "--json", "--times", "2")
+    assert found["silence_ms"]["count"] == 2
+    assert found["critical_ms"]["count"] == 1
+
+
+def test_fleet() -> None:
+    found = run("fleet.py", "--json", "--devices", "40", "--seconds", "1")
+    assert found["ping_all"]["answered"] == found["ping_all"]["meant_for"] == 40
+    assert found["volume_to_one_group"]["answered"] == 2
+    assert found["volume_to_one_group"]["others_answered"] == 0
+    assert found["extended"][-1]["devices"] == 100_000

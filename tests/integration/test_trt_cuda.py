@@ -70,6 +70,7 @@ def test_ordinary_memory_is_copied_to(cuda: Cuda) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("cuda", ["real"], indirect=True)
 @pytest.mark.timeout(1800)  # TensorRT takes minutes for each size
 def test_the_default_voice_on_a_gpu(cuda: Cuda, voice_packs: Path) -> None:
     """Streamed from TensorRT against the whole pass on ONNX Runtime, and in the types that were asked for."""

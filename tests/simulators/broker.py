@@ -104,13 +104,21 @@ class Broker:
 class Mosquitto(Broker):
     """Debian's broker, which speaks MQTT 5 and 3.1.1. It keeps nothing when it ends."""
 
+    def __init__(self, *settings: str) -> None:
+        """`settings` are further lines of its configuration."""
+        super().__init__()
+        self.settings = list(settings)
+
     def _command(self) -> list[str]:
         # Ordinary users' PATH lacks the folder that Debian keeps daemons in.
         program = shutil.which("mosquitto", path=os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin"]))
         if program is None:
             raise BrokerUnavailableError("mosquitto is not installed: apt-get install mosquitto")
         configuration = self.folder / "mosquitto.conf"
-        configuration.write_text(f"listener {self.port} 127.0.0.1\nallow_anonymous true\npersistence false\n")
+        # Started by root it would otherwise become another user, who cannot read a test's files.
+        own = [f"listener {self.port} 127.0.0.1", "allow_anonymous true", "persistence false", "user root"]
+        lines = own + self.settings
+        configuration.write_text("\n".join(lines) + "\n")
         return [program, "-c", str(configuration)]
 
 

@@ -29,6 +29,7 @@ class Controller:
     def __init__(self, port: int) -> None:
         self.events: list[Payload] = []
         self.statuses: list[Payload] = []
+        self.settings: list[Payload] = []
         self._changed = threading.Condition()
         self._subscriptions = 0
         self._client = paho.Client(CallbackAPIVersion.VERSION2, protocol=paho.MQTTv311)
@@ -145,7 +146,7 @@ class Controller:
     def _on_connect(
         self, client: paho.Client, _userdata: object, _flags: object, _reason: object, _properties: object
     ) -> None:
-        client.subscribe([(f"speakd/{DEVICE}/event", 1), (f"speakd/{DEVICE}/status", 1)])
+        client.subscribe([(f"speakd/{DEVICE}/{kind}", 1) for kind in ("event", "status", "settings")])
 
     def _on_subscribe(
         self, _client: paho.Client, _userdata: object, _mid: int, _reasons: object, _properties: object
@@ -155,7 +156,7 @@ class Controller:
             self._changed.notify_all()
 
     def _on_message(self, _client: paho.Client, _userdata: object, message: paho.MQTTMessage) -> None:
-        heard = self.statuses if message.topic.endswith("/status") else self.events
+        heard = {"status": self.statuses, "settings": self.settings}.get(message.topic.split("/")[-1], self.events)
         with self._changed:
             heard.append(json.loads(message.payload))
             self._changed.notify_all()

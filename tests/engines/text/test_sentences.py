@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines.text.sentences import blocks
+from engines.text.sentences import blocks, complete
 
 # Words of few letters with every kind of cut between them, so that each kind is often the best that fits.
 pages = st.lists(
@@ -62,3 +62,31 @@ def test_the_first_block_is_cut_without_reading_the_rest() -> None:
 def test_a_limit_below_one_is_refused() -> None:
     with pytest.raises(ValueError, match="0"):
         list(blocks("a", max_chars=0))
+
+
+@given(parts=st.lists(st.one_of(pages, st.text(max_size=30)), max_size=6), least_chars=st.integers(1, 30))
+def test_a_text_that_grows_is_divided_without_loss(parts: list[str], least_chars: int) -> None:
+    rest = ready = ""
+    for part in parts:
+        first, rest = complete(rest + part, least_chars=least_chars)
+        assert not first or len(first) >= least_chars
+        ready += first
+    assert ready + rest == "".join(parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "ready"),
+    [
+        ("The light is on. And", "The light is on."),
+        ("The light is on.", ""),  # "on.5" may follow
+        ("The light is on. ", "The light is on."),
+        ("Yes. The light", ""),  # too short to be worth it
+        ("He said “it is on.” Then", "He said “it is on.”"),
+        ("One sentence. Another one. A third", "One sentence. Another one."),
+        ("It is 20.5 degrees outside", ""),
+        ("A line of a poem\nand the next", "A line of a poem"),
+        ("灯光已经打开了现在可以进来。然后", "灯光已经打开了现在可以进来。"),
+    ],
+)
+def test_what_is_complete_is_known_once_something_follows(text: str, ready: str) -> None:
+    assert complete(text, least_chars=10) == (ready, text[len(ready) :])

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.commands import Speak
+from daemon.errors import JournalError
+from daemon.inbox import Origin
+from daemon.journal import PLAUSIBLE_WALL, Clock, Journal
+
+AT = Clock("boot", 10.0, PLAUSIBLE_WALL + 10)
+ORIGIN = Origin("reply/here", b"\x00\xff", (("trace", "t"), ("trace", "u")))
+
+
+def filled(path: Path) -> Journal:
+    journal = Journal(path)
+    for command_id in "abc":
+        journal.accept(Speak(id=command_id, text=f"text {command_id}", expires_s=5), ORIGIN, AT)
+    journal.begin("b")
+    journal.end("c", '{"event": "finished"}')
+    return journal
+
+
+def test_what_was_written_is_there_again(tmp_path: Path) -> None:
+    filled(tmp_path / "j.db").close()
+    journal = Journal(tmp_path / "j.db")
+    first, second = journal.open_entries()
+    assert (first.command, first.origin, first.accepted, first.begun) == (
+        Speak(id="a", text="text a", expires_s=5),
+        ORIGIN,
+        AT,
+        False,
+    )
+    assert (second.command.id, second.begun) == ("b", True)
+    assert journal.final("c") == '{"event": "finished"}'
+    assert journal.final("a") is None
+    assert [(untold.id, untold.origin) for untold in journal.untold()] == [("c", ORIGIN)]
+
+
+@pytest.mark.parametrize("text", ["half a \ud800", "\0", "ü😂", "'; DROP TABLE commands; --"])
+def test_any_text_comes_back(tmp_path: Path, text: str) -> None:
+    journal = Journal(tmp_path / "j.db")
+    journal.accept(Speak(id="a", text=text), Origin(), AT)
+    assert journal.open_entries()[0].command.text == text
+
+
+def test_a_process_that_is_killed_has_written_what_it_accepted(tmp_path: Path) -> None:
+    code = (
+        "import os, pathlib, sys\n"
+        "from daemon.journal import Journal, Clock\n"
+        "from daemon.commands import Speak\nfrom daemon.inbox import Origin\n"
+        "journal = Journal(pathlib.Path(sys.argv[1]))\n"
+        "journal.accept(Speak(id='a', text='x'), Origin(), Clock.now())\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "j.db")], check=False, timeout=60)
+    assert done.returncode == -9
+    assert [entry.command.id for entry in Journal(tmp_path / "j.db").open_entries()] == ["a"]
+
+
+def test_what_was_told_is_noted_with_the_next_entry_and_at_the_end(tmp_path: Path) -> None:
+    journal = filled(tmp_path / "j.db")
+    journal.told("c")
+    journal.close()
+    assert Journal(tmp_path / "j.db").untold() == []
+
+
+def test_is_bounded_and_forgets_nothing_open_or_untold(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.db", keep=100)
+    journal.accept(Speak(id="open", text=""), Origin(), AT)
+    for number in range(400):
+        journal.accept(Speak(id=str(number), text=""), Origin(), AT)
+        journal.end(str(number), "{}")
+        if number != 7:
+            journal.told(str(number))
+    assert journal.final("0") is None
+    assert journal.final("399") is not None
+    assert [entry.command.id for entry in journal.open_entries()] == ["open"]
+    assert journal.untold()[0].id == "7"
+    assert len(journal._read("SELECT id FROM commands")) <= 202
+
+
+SPOILERS: list[Callable[[bytes], bytes]] = [
+    lambda content: content[: len(content) // 2],
+    lambda content: content[:50],
+    lambda content: b"not a database at all" * 100,
+    lambda content: content[:4096] + bytes(len(content) - 4096),
+    lambda content: content[:5000] + b"\xff" * 3000 + content[8000:],
+]
+
+
+@pytest.mark.parametrize("spoil", SPOILERS)
+def test_a_broken_file_is_set_aside_and_a_new_one_begun(tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "j.db"
+    filled(path).close()
+    content = spoil(path.read_bytes())
+    path.write_bytes(content)
+    journal = Journal(path)
+    assert journal.open_entries() == []
+    journal.accept(Speak(id="new", text=""), Origin(), AT)
+    journal.close()
+    (aside,) = [p for p in tmp_path.iterdir() if ".broken-" in p.name and p.suffix not in {"-wal", "-shm"}]
+    assert aside.read_bytes() == content
+    assert [entry.command.id for entry in Journal(path).open_entries()] == ["new"]
+
+
+def test_only_the_last_broken_ones_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "j.db"
+    for _ in range(6):
+        path.write_bytes(b"nonsense" * 100)
+        Journal(path).close()
+        path.unlink()
+    assert len([p for p in tmp_path.iterdir() if ".broken-" in p.name]) == 3
+
+
+def test_two_processes_do_not_share_one(tmp_path: Path) -> None:
+    journal = filled(tmp_path / "j.db")
+    with pytest.raises(JournalError, match="another speakd"):
+        Journal(tmp_path / "j.db")
+    assert len(journal.open_entries()) == 2
+
+
+def test_a_place_where_nothing_can_be_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(JournalError, match="file"):
+        Journal(tmp_path / "file" / "j.db")
+
+
+def test_facts_are_kept(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.db")
+    journal.remember("x", "1")
+    journal.remember("x", "2")
+    journal.close()
+    assert Journal(tmp_path / "j.db").recall("x") == "2"
+    assert Journal(None).recall("x") is None
+
+
+class TestClock:
+    @given(monotonic=st.floats(0, 1e6), wall=st.floats(0, 4e9))
+    def test_within_a_boot_only_the_monotonic_one_counts(self, monotonic: float, wall: float) -> None:
+        later = Clock("boot", AT.monotonic + monotonic, wall)
+        assert later.age_s(AT) == pytest.approx(monotonic)
+
+    def test_after_a_boot_the_wall_clock_counts_where_it_was_set(self) -> None:
+        assert Clock("other", 1.0, AT.wall + 7).age_s(AT) == 7
+        assert Clock("other", 1.0, AT.wall - 7).age_s(AT) is None
+        assert Clock("other", 1.0, 1000.0).age_s(AT) is None
+        assert Clock("other", 1.0, AT.wall).age_s(replace(AT, wall=1000.0)) is None
+
+    def test_now_is_one_of_this_boot(self) -> None:
+        first, second = Clock.now(), Clock.now()
+        age_s = second.age_s(first)
+        assert first.boot == second.boot
+        assert age_s is not None
+        assert 0 <= age_s < 5
