@@ -111,7 +111,7 @@ def weight_scales(rows: Array) -> Array:
     flat = rows.reshape(len(rows), -1)
     largest = np.abs(flat).max(axis=1)
     best = np.full(len(rows), np.inf)
-    scales = np.full(len(rows), _SMALLEST, np.float32)
+    scales: Array = np.full(len(rows), _SMALLEST, np.float32)
     for clip in (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7):
         scale = np.maximum(largest * clip / LEVELS, _SMALLEST).astype(np.float16).astype(np.float32)
         error = np.square(to_levels(flat, scale[:, None]) * scale[:, None] - flat).sum(axis=1)
