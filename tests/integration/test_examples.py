@@ -29,9 +29,7 @@ EVENT = "speakd/kiosk-7/event"
 
 
 def example(heading: str, language: str) -> str:
-    section = (
-        (ROOT / "README.md").read_text(encoding="utf-8").partition(f"### {heading}\n")[2].partition("\n### ")[0]
-    )
+    section = (ROOT / "README.md").read_text(encoding="utf-8").partition(f"### {heading}\n")[2].partition("\n### ")[0]
     (code,) = re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
     return str(code)
 
