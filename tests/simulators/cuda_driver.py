@@ -61,41 +61,41 @@ class SimulatedDriver:
 
     def __init__(self, library: Path) -> None:
         self.environment = {"LD_LIBRARY_PATH": str(library.parent)}
-        self._library = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
-        self._library.simcuda_host_of.argtypes = [ctypes.c_uint64]
-        self._library.simcuda_host_of.restype = ctypes.c_void_p
+        self.library = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+        self.library.simcuda_host_of.argtypes = [ctypes.c_uint64]
+        self.library.simcuda_host_of.restype = ctypes.c_void_p
 
     @contextmanager
     def retained(self) -> Iterator[None]:
         """Keep the primary context, as another user of the GPU in this process would."""
         context = ctypes.c_void_p()
-        assert self._library.cuInit(0) == 0
-        assert self._library.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+        assert self.library.cuInit(0) == 0
+        assert self.library.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
         yield
-        assert self._library.cuDevicePrimaryCtxRelease_v2(0) == 0
+        assert self.library.cuDevicePrimaryCtxRelease_v2(0) == 0
 
     def calls(self, name: str) -> int:
         """How often a call was made since the process began."""
-        return int(self._library.simcuda_calls(name.encode()))
+        return int(self.library.simcuda_calls(name.encode()))
 
     @property
     def objects(self) -> int:
         """Memory, streams, graphs and modules that have not been freed."""
-        return int(self._library.simcuda_objects())
+        return int(self.library.simcuda_objects())
 
     @property
     def context_references(self) -> int:
         """How often the primary context is retained."""
-        return int(self._library.simcuda_context_references())
+        return int(self.library.simcuda_context_references())
 
     @property
     def stack_depth(self) -> int:
         """Contexts on the calling thread's stack."""
-        return int(self._library.simcuda_stack_depth())
+        return int(self.library.simcuda_stack_depth())
 
     def host_of(self, device_address: int) -> int | None:
         """Give the host's address of a device address; None where no memory lies."""
-        found: int | None = self._library.simcuda_host_of(device_address)
+        found: int | None = self.library.simcuda_host_of(device_address)
         return found
 
 
