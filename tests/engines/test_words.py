@@ -74,7 +74,7 @@ def test_what_was_heard_before_is_not_computed_again(joe: VitsVoice, phonemizer:
 def test_what_nobody_wants_any_more_is_abandoned_and_the_next_is_none_the_worse(joe: VitsVoice) -> None:
     rng = np.random.default_rng(0)
     latents = rng.standard_normal((1, joe.info.channels, 3000), dtype=np.float32)  # half a minute of speech
-    window = joe.trial(3000)
+    window = joe.vocoder.trial(3000)
     output = np.zeros(joe.frames_needed(window), np.float32)
     raised: list[BaseException] = []
 
