@@ -151,13 +151,14 @@ class TestBuild:
     def test_progress_and_layers_are_told(self, file: Path, machine: World, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["--config", str(file), "voice", "build", "--for-sm", "87"]) == 0
         told = capsys.readouterr()
-        assert told.out.startswith("tiny in fp32: 7 plans built\n  vocoder: layers in ")
-        assert "fp32, plan 1 of 7: 0%" in told.err
-        assert "fp32, plan 7 of 7: 100%, 0 s left" in told.err
+        assert told.out.startswith("tiny in fp32: 8 plans built\n  vocoder: layers in ")
+        assert "4 windows at once: layers in " in told.out
+        assert "fp32, plan 1 of 8: 0%" in told.err
+        assert "fp32, plan 8 of 8: 100%, 0 s left" in told.err
         assert main(["--config", str(file), "voice", "build", "tiny", "--backend", "trt"]) == 0
-        assert capsys.readouterr().out.startswith("tiny in fp32: 0 plans built, 7 were there")
+        assert capsys.readouterr().out.startswith("tiny in fp32: 0 plans built, 8 were there")
         assert main(["--config", str(file), "voice", "build", "--backend", "trt", "--again"]) == 0
-        assert machine.builds == 14
+        assert machine.builds == 16
 
     def test_for_another_gpu_it_says_where_that_works(
         self, file: Path, machine: World, capsys: pytest.CaptureFixture[str]
@@ -172,7 +173,7 @@ class TestBuild:
         stale.write_bytes(b"x")
         voice_build.build(config, "", "auto")
         assert not stale.exists()
-        assert len(list((tmp_path / "plans").glob("*.plan"))) == 7
+        assert len(list((tmp_path / "plans").glob("*.plan"))) == 8
 
     def test_a_precision_that_there_is_no_graph_in(
         self, file: Path, machine: World, capsys: pytest.CaptureFixture[str]
@@ -223,8 +224,8 @@ class TestRebuilding:
         self.damage(tmp_path)
         done = next(event for event in say(config, NullSink(paced=False)) if isinstance(event, Synthesized))
         assert done.backend.startswith("tensorrt 10.3.0")
-        assert machine.builds == 7, "the others were built by the child"
-        assert len(list((tmp_path / "plans").glob("*.plan"))) == 7
+        assert machine.builds == 8, "the others were built by the child"
+        assert len(list((tmp_path / "plans").glob("*.plan"))) == 8
 
     def test_auto_speaks_meanwhile(self, config: Config, machine: World, tmp_path: Path, script: Path) -> None:
         voice_build.build(config, "", "auto")
