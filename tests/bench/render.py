@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +39,6 @@ from device.memory import HostBufferPool
 from device.null import NullSink
 from device.realtime import take_precedence
 from engines import importer, piper
-from engines.acoustic import WholeAcoustic
 from engines.backends import Wanted, load_voice
 from engines.batching import Batcher
 from engines.fixed_windows import WindowShape, default_shapes
@@ -109,9 +108,10 @@ def batched(rows: int, precedence: Precedence) -> Callable[[Pack], SharedVoice]:
 
         info = pack.info
         shapes = default_shapes(hop=info.hop, rate=info.sample_rate, margins=info.margins, capacity=RENDER_FRAMES)
-        batcher = Batcher(make, precedence, backend="onnxruntime-cpu", precision="fp32", sizes=[1, rows])
-        acoustic = WholeAcoustic(PatientEngine(OrtEngine(pack.acoustic, threads=1), precedence))
-        return BatchedVoice(info, acoustic, batcher, shapes[-1:])
+        batcher = Batcher(
+            lambda: nullcontext(make), precedence, backend="onnxruntime-cpu", precision="fp32", sizes=[1, rows]
+        )
+        return BatchedVoice(pack, precedence, batcher, shapes[-1:])
 
     return load
 

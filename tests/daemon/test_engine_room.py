@@ -5,7 +5,11 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,16 +23,21 @@ from daemon import app, plan_rebuild, voice_build
 from daemon.cli import main
 from daemon.commands import Speak
 from daemon.config import Config, load
-from daemon.events import Event, Finished, Synthesized
+from daemon.events import Event, Failed, Finished, Synthesized
+from daemon.inbox import AudioPage, RenderEnded, SpeakReceived, ThreadDied
+from daemon.journal import Clock, Journal
+from daemon.service import Service
 from device import cuda
 from device.errors import CudaError, PoolTooLargeError
 from device.format import Samples
 from device.null import NullSink
-from engines import importer, piper
+from engines import importer, piper, shared_backends
+from engines.batching import Batcher
 from engines.errors import EngineError
 from engines.pack import PackStore
 from engines.runtime.engine import Feeds
 from engines.runtime.trt_engine import TrtEngine
+from engines.voice_plans import RENDER_ROWS
 
 TIMEOUT_S = 30
 ROOT = Path(__file__).parents[2]
@@ -108,6 +117,89 @@ def test_after_a_bad_window_the_status_says_who_computes(config: Config, machine
     done = next(event for event in events if isinstance(event, Synthesized))
     assert done.backend == "onnxruntime-cpu"
     assert isinstance(events[-1], Finished)
+
+
+class TestRenders:
+    @pytest.fixture
+    def rows(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        """Record the windows that each run of TensorRT for a render has room for."""
+        rows: list[int] = []
+        run_into = TrtEngine.run_into
+
+        def recording(engine: TrtEngine, feeds: Feeds, output: Samples) -> None:
+            if threading.current_thread().name == "batcher":
+                rows.append(len(feeds["latents"]))
+            run_into(engine, feeds, output)
+
+        monkeypatch.setattr(TrtEngine, "run_into", recording)
+        return rows
+
+    def stream(self, config: Config, *, count: int) -> tuple[list[Event], bytes]:
+        """Have commands streamed at once; gives the events and all pages."""
+        events: list[Event] = []
+        pages = b""
+        service = Service(
+            config,
+            NullSink(paced=False),
+            Journal(None),
+            publish=lambda event, _: events.append(event),
+            report=lambda _: None,
+        )
+        try:
+            service.start()
+            for number in range(count):
+                speak = Speak(id=str(number), text="This is some text that is rendered.", output="stream")
+                service.speaker.handle(SpeakReceived(speak, time.monotonic()), Clock.now())
+            while sum(isinstance(event, Finished | Failed) for event in events) < count:
+                message = service.inbox.get(timeout=TIMEOUT_S)
+                assert not isinstance(message, ThreadDied), message
+                if isinstance(message, AudioPage):
+                    pages += message.page
+                if isinstance(message, RenderEnded):
+                    message = service.outputs.end(message)
+                service.speaker.handle(message, Clock.now())
+        finally:
+            service.stop()
+        return events, pages
+
+    def test_streams_are_computed_in_batches(
+        self,
+        config: Config,
+        machine: World,
+        cuda_driver: SimulatedDriver,
+        rows: list[int],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        together = threading.Barrier(2)
+
+        class Patient(Batcher):
+            @contextmanager
+            def member(self) -> Iterator[None]:
+                with super().member():
+                    together.wait(TIMEOUT_S)
+                    yield
+
+        voice_build.build(config, "", "auto")
+        monkeypatch.setattr(shared_backends, "Batcher", partial(Patient, wait_s=TIMEOUT_S))
+        monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+        before = cuda_driver.objects, cuda_driver.context_references
+        events, pages = self.stream(config, count=2)
+        assert sum(isinstance(event, Finished) for event in events) == 2
+        assert pages.startswith(b"OggS")
+        assert rows[0] == RENDER_ROWS
+        assert (cuda_driver.objects, cuda_driver.context_references) == before, "nothing is left on the GPU"
+
+    def test_a_gpu_that_is_not_to_be_used_is_not_opened(
+        self, config: Config, machine: World, cuda_driver: SimulatedDriver, rows: list[int]
+    ) -> None:
+        voice_build.build(config, "", "auto")
+        before = cuda_driver.calls("cuDevicePrimaryCtxRetain")
+        on_cpu = config.model_copy(update={"engine": config.engine.model_copy(update={"backend": "ort"})})
+        events, pages = self.stream(on_cpu, count=1)
+        assert any(isinstance(event, Finished) for event in events)
+        assert pages.startswith(b"OggS")
+        assert rows == []
+        assert cuda_driver.calls("cuDevicePrimaryCtxRetain") == before
 
 
 class TestStart:
