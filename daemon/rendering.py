@@ -15,7 +15,7 @@ from daemon.inbox import Inbox, RenderEnded
 from daemon.job import Job
 from daemon.worker import Worker
 from device.errors import DeviceError
-from device.format import RATE, Samples, seconds
+from device.format import Samples, seconds
 from device.memory import HostBufferPool
 from device.realtime import give_way
 from engines.errors import SpeechError
@@ -23,9 +23,7 @@ from engines.shared_voices import SharedVoices
 from engines.shelf import Preferences
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
-
-BUFFER_FRAMES: Final = 2 * RATE
-"""Two seconds, the largest window. Four would gain 2 % and take 40 MB more per thread, one would cost 13 %."""
+from engines.voice_plans import RENDER_FRAMES
 
 _BUFFER_BYTES: Final = 2**19
 """It is 385 kB."""
@@ -126,7 +124,7 @@ class Renderers:
             if order is None:
                 return
             if synthesizer is None:
-                pool = HostBufferPool(buffers=1, capacity=BUFFER_FRAMES, limit_bytes=_BUFFER_BYTES)
+                pool = HostBufferPool(buffers=1, capacity=RENDER_FRAMES, limit_bytes=_BUFFER_BYTES)
                 synthesizer = Synthesizer(self._phonemizer, pool)
             self._post(self._render(order, synthesizer))
 

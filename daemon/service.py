@@ -11,8 +11,8 @@ from functools import partial
 from typing import Final
 
 from daemon.cache import Keeper, PhraseCache
-from daemon.config import Config, packs_folder, phrases_folder, renders_folder
-from daemon.engine_room import make_engines, preferences
+from daemon.config import Config, packs_folder, phrases_folder, plans_folder, renders_folder
+from daemon.engine_room import BUFFER_FRAMES, make_engines, preferences
 from daemon.errors import DaemonError
 from daemon.events import Event, Settings, VoiceInfo
 from daemon.inbox import Inbox, Origin, RenderEnded
@@ -32,9 +32,11 @@ from device.wav import WavSink
 from engines.errors import VoiceError
 from engines.pack import Pack, PackStore
 from engines.precedence import Precedence
-from engines.shared_voices import ConcurrentVoice, SharedVoices
+from engines.shared_backends import RenderOn, beside, load_shared
+from engines.shared_voices import SharedVoices
 from engines.text.phonemes import Phonemizer
 from engines.vits import VitsVoice
+from engines.voice_plans import RENDER_ROWS
 
 _STOP_S: Final = 15.0
 """For all threads to end: the engine finishes its window, some 0.2 s here, on a slow board perhaps two."""
@@ -42,8 +44,11 @@ _STOP_S: Final = 15.0
 _BURST_S: Final = 4.0
 """Seconds' worth of commands that a sender may give at once: a whole queue at the default rate, twice."""
 
-_MOST_RENDERERS: Final = 4
-"""Threads, one per core up to here. The first takes 115 MB, engines included, each further one 55 MB."""
+_MOST_RENDERERS: Final = RENDER_ROWS
+"""Threads, one per core up to here: as many windows as a GPU computes in one run.
+
+The first takes 115 MB, engines included, each further one 55 MB.
+"""
 
 
 def make_sink(config: Config) -> Sink:
@@ -79,8 +84,10 @@ class Service:
         self._phonemizer = Phonemizer(config.limits.phonemes_timeout_s)
         self._precedence = Precedence()
         self._store = PackStore(packs_folder(config))
+        self._plans = plans_folder(config)
+        self._render_on: RenderOn | None = None
         self.renderers = Renderers(
-            SharedVoices(self._store, lambda pack: ConcurrentVoice(pack, self._precedence)),
+            SharedVoices(self._store, lambda pack: load_shared(pack, self._precedence, self._render_on)),
             Phonemizer(config.limits.phonemes_timeout_s),
             preferences(config),
             self.inbox.put,
@@ -122,9 +129,11 @@ class Service:
         if self._kept is not None:
             self._kept.keeper.start()
         self.outputs.clear_leftovers()
+        voice = engines.shelf.get()  # loaded, so that this asks nothing of a GPU
+        self._render_on = beside(voice, self._plans, capacity=BUFFER_FRAMES)
         self.renderers.start()
         self._apply(self.speaker.settings)
-        return engines.shelf.get()  # loaded, so that this asks nothing of a GPU
+        return voice
 
     def _make_cache(self, config: Config) -> Kept:
         settings = config.cache

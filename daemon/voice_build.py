@@ -77,7 +77,10 @@ def _report(pack: Pack, plans: VoicePlans, built: int, gpu: Gpu) -> None:
         record_plan(pack, vocoder, size=sum(len(gpu.cache.get(key) or b"") for key in plans.vocoder.values()))
     buckets = load_engines(plans, plans.acoustic, gpu.cache, gpu.tensorrt)
     _tell_layers("acoustic part", next(iter(plans.acoustic.values())).precision, buckets)
-    for engine in buckets.values():
+    renders = load_engines(plans, plans.renders, gpu.cache, gpu.tensorrt)
+    if renders:
+        _tell_layers(f"{max(rows for _, rows in renders)} windows at once", plans.precision, renders)
+    for engine in (*buckets.values(), *renders.values()):
         engine.close()
 
 

@@ -64,8 +64,10 @@ class Wanted:
 class Gpu:
     """A GPU with TensorRT, and the plans for it. Made, used and closed by one thread."""
 
-    def __init__(self, plans: Path, *, capacity: int) -> None:
+    def __init__(self, plans: Path, *, capacity: int, urgent: bool = True) -> None:
         """Open the first GPU; `plans`: the folder of plans; `capacity`: frames per buffer.
+
+        `urgent`: its work goes before that of others that are not, also when it comes later.
 
         EngineError or DeviceError where there is no GPU, no driver or no TensorRT.
         """
@@ -73,7 +75,7 @@ class Gpu:
         self.cache: Final = PlanCache(plans)
         self._cuda = Cuda()
         try:
-            self.tensorrt: Final = TensorRt(self._cuda)
+            self.tensorrt: Final = TensorRt(self._cuda, urgent=urgent)
         except EngineError:
             self._cuda.close()
             raise

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -30,6 +31,9 @@ WAIT_S: Final = 0.02
 MakeEngine = Callable[[WindowShape, int], Engine]
 """Makes the engine for windows of a shape and a number of rows. It is made and used in the batcher's thread."""
 
+OpenEngines = Callable[[], AbstractContextManager[MakeEngine]]
+"""Opens what engines are made on, such as a GPU: entered and left in the batcher's thread, engines closed before."""
+
 
 @dataclass(slots=True, eq=False)
 class _Request:
@@ -49,7 +53,7 @@ class Batcher:
 
     def __init__(
         self,
-        make: MakeEngine,
+        engines: OpenEngines,
         precedence: Precedence,
         *,
         backend: str,
@@ -57,10 +61,12 @@ class Batcher:
         sizes: Sequence[int] = BATCH_SIZES,
         wait_s: float = WAIT_S,
     ) -> None:
-        """Start the thread. Engines, which are of this backend and precision, are made when they are first needed."""
+        """Start the thread and open `engines` there; raises what that raises.
+
+        Engines, which are of this backend and precision, are made when they are first needed.
+        """
         self.backend: Final = backend
         self.precision: Final = precision
-        self._make = make
         self._precedence = precedence
         self._sizes = sorted({1, *sizes})
         self._wait_s = wait_s
@@ -68,9 +74,12 @@ class Batcher:
         self._waiting: list[_Request] = []
         self._members = 0
         self._closed = False
+        self._make: MakeEngine
         self._engines: dict[tuple[WindowShape, int], _Rows] = {}
-        self._thread = threading.Thread(target=self._run, name="batcher", daemon=True)
+        opened: Future[None] = Future()
+        self._thread = threading.Thread(target=self._run, args=(engines, opened), name="batcher", daemon=True)
         self._thread.start()
+        opened.result()
 
     @contextmanager
     def member(self) -> Iterator[None]:
@@ -103,7 +112,18 @@ class Batcher:
             self._changed.notify_all()
         self._thread.join()
 
-    def _run(self) -> None:
+    def _run(self, engines: OpenEngines, opened: Future[None]) -> None:
+        try:
+            with engines() as make:
+                self._make = make
+                opened.set_result(None)
+                self._serve()
+        except BaseException as error:
+            if opened.done():
+                raise
+            opened.set_exception(error)
+
+    def _serve(self) -> None:
         error: BaseException = EngineError("batch", "is closed")
         batch: list[_Request] = []
         try:

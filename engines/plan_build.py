@@ -9,6 +9,7 @@ from functools import partial
 import onnx
 
 from engines.errors import EngineError, GraphError
+from engines.fixed_windows import WindowShape
 from engines.pack import Pack
 from engines.runtime.plans import PlanCache, PlanKey
 from engines.runtime.trt_build import Progress, build
@@ -73,13 +74,15 @@ def _build_one(
 
 def _graphs(pack: Pack, plans: VoicePlans) -> Iterator[tuple[PlanKey, Callable[[], bytes]]]:
     """Give what makes the graph of each plan."""
+
+    def vocoder(shape: WindowShape, rows: int) -> bytes:
+        model = fixed_vocoder(onnx.load(graph_file(pack, plans.precision)), shape, batch=rows)
+        return bytes(model.SerializeToString())
+
     for shape, key in plans.vocoder.items():
-        yield (
-            key,
-            lambda shape=shape: fixed_vocoder(  # type: ignore[misc]
-                onnx.load(graph_file(pack, plans.precision)), shape
-            ).SerializeToString(),
-        )
+        yield key, partial(vocoder, shape, 1)
+    for (shape, rows), key in plans.renders.items():
+        yield key, partial(vocoder, shape, rows)
     for size, key in plans.acoustic.items():
         yield key, lambda size=size, key=key: static_acoustic(pack, [size], in_half=key.precision == "fp16")[size]  # type: ignore[misc]
 

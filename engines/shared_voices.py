@@ -9,16 +9,17 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from engines.acoustic import Acoustic, WholeAcoustic
+from engines.acoustic import WholeAcoustic
 from engines.batching import Batcher, RowEngine
 from engines.fixed_windows import WindowShape
-from engines.pack import Pack, PackInfo, PackStore
+from engines.pack import Pack, PackStore
 from engines.precedence import Precedence
 from engines.resampling import block_size
 from engines.runtime.ort import OrtEngine
 from engines.runtime.patient import PatientEngine
 from engines.vits import VitsVoice, acoustic_on_cpu
 from engines.vocoder import FreeVocoder
+from engines.vocoder_checked import CheckedVocoder
 from engines.vocoder_fixed import FixedVocoder
 from engines.windows import Speed
 
@@ -50,8 +51,8 @@ class ConcurrentVoice:
     def __init__(self, pack: Pack, precedence: Precedence) -> None:
         """Load the pack. EngineError where that fails."""
         self._info = pack.info
-        self._acoustic = WholeAcoustic(PatientEngine(acoustic_on_cpu(pack, threads=1), precedence))
-        self._vocoder = PatientEngine(OrtEngine(pack.vocoder, threads=1), precedence)
+        self._acoustic = _patient_acoustic(pack, precedence)
+        self._vocoder = _patient_vocoder(pack, precedence)
 
     def speaking(self) -> AbstractContextManager[VitsVoice]:
         """See `SharedVoice.speaking`."""
@@ -66,20 +67,30 @@ class ConcurrentVoice:
 
 
 class BatchedVoice:
-    """A `SharedVoice` for a device that computes several windows in little more than the time of one."""
+    """A `SharedVoice` for a device that computes several windows in little more than the time of one.
 
-    def __init__(self, info: PackInfo, acoustic: Acoustic, batcher: Batcher, shapes: Sequence[WindowShape]) -> None:
-        """Own `acoustic`, which several threads may use, and the batcher, which makes the vocoder's engines."""
-        self._info = info
-        self._acoustic = acoustic
+    The acoustic part, the lesser part of the work, is computed on ONNX Runtime in the thread that asks for it. A
+    window that comes out bad, or that the batcher has no engine for, is computed there too, with the rest of its
+    utterance: the others and the next ones stay with the batcher.
+    """
+
+    def __init__(self, pack: Pack, precedence: Precedence, batcher: Batcher, shapes: Sequence[WindowShape]) -> None:
+        """Own the batcher, which makes the vocoder's engines, once this returns. EngineError where loading fails."""
+        self._pack = pack
+        self._info = info = pack.info
+        self._precedence = precedence
+        self._acoustic = _patient_acoustic(pack, precedence)
         self._batcher = batcher
+        self._lock = threading.Lock()
+        self._safer: PatientEngine | None = None
         block_out = block_size(info.sample_rate)[1]
         self._rows = {shape: RowEngine(batcher, shape, shape.blocks * block_out) for shape in shapes}
 
     @contextmanager
     def speaking(self) -> Iterator[VitsVoice]:
         """See `SharedVoice.speaking`."""
-        voice = VitsVoice(self._info, self._acoustic, FixedVocoder(self._info, self._rows))
+        vocoder = CheckedVocoder(FixedVocoder(self._info, self._rows), self._safer_vocoder)
+        voice = VitsVoice(self._info, self._acoustic, vocoder)
         voice.speed = NOBODY_WAITS
         with self._batcher.member():
             yield voice
@@ -88,6 +99,22 @@ class BatchedVoice:
         """See `SharedVoice.close`."""
         self._batcher.close()
         self._acoustic.close()
+        if self._safer is not None:
+            self._safer.close()
+
+    def _safer_vocoder(self) -> FreeVocoder:
+        with self._lock:
+            if self._safer is None:
+                self._safer = _patient_vocoder(self._pack, self._precedence)
+            return FreeVocoder(self._info, self._safer)
+
+
+def _patient_acoustic(pack: Pack, precedence: Precedence) -> WholeAcoustic:
+    return WholeAcoustic(PatientEngine(acoustic_on_cpu(pack, threads=1), precedence))
+
+
+def _patient_vocoder(pack: Pack, precedence: Precedence) -> PatientEngine:
+    return PatientEngine(OrtEngine(pack.vocoder, threads=1), precedence)
 
 
 @dataclass(slots=True)

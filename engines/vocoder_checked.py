@@ -78,7 +78,7 @@ class CheckedVocoder:
         if self._safer is None:
             self._safer = self._make_safer()
         self._render_safer(latents, window, output, gain=gain, speaker=speaker)
-        _LOG.error("%s; %s %s takes over until the next start", reason, self._safer.backend, self._safer.precision)
+        _LOG.error("%s; %s %s takes over", reason, self._safer.backend, self._safer.precision)
         self._vocoder.close()
         self._vocoder, self._fell_back = self._safer, True
 
@@ -97,6 +97,7 @@ class CheckedVocoder:
         assert self._safer is not None  # noqa: S101  made by whoever calls
         inside = _within(window, latents.shape[2])
         part = output[: self._safer.frames_needed(inside)]
+        output[part.size :] = 0  # nobody's, but no number as the other one left it
         self._safer.render(latents, inside, part, gain=gain, speaker=speaker)
         _require_sound(self._safer, part, gain)
 

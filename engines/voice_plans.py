@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from device.cuda import Cuda
+from device.format import RATE
 from engines.acoustic import BUCKETS
 from engines.errors import EngineError
 from engines.fixed_windows import WindowShape, default_shapes
-from engines.pack import ACOUSTIC_FILE, VOCODER_FILE, Pack, sha256
+from engines.pack import ACOUSTIC_FILE, VOCODER_FILE, Pack, PackInfo, sha256
 from engines.precision_report import read_report
+from engines.resampling import block_size
 from engines.runtime.plans import Machine, PlanCache, PlanKey
 from engines.runtime.trt import TensorRt
 from engines.runtime.trt_engine import TrtEngine
@@ -57,6 +59,21 @@ def require_graph(pack: Pack, precision: str) -> Path:
     return path
 
 
+RENDER_FRAMES: Final = 2 * RATE
+"""Of a render's buffer, the largest window: four seconds would gain 2 % on the CPU and take 40 MB more per thread, one
+would cost 13 %. On a GPU too, windows of 352 latent frames, which four seconds hold, would hardly be less work than
+those of 176: the default voice's sentences of 2 to 3 seconds take one or two of them, shorter ones half as much. And a
+run of several would take twice as long, behind which speech may have to wait.
+"""
+
+RENDER_ROWS: Final = 4
+"""Windows in one run: as many as there are threads that render, so that more would never be filled.
+
+Two or three of them leave rows idle. Plans of 2, 3 and 8 rows would each hold the voice's weights again, 8 to 30 MB on
+the disk and in memory, and take minutes to build. One window alone is computed by the plan for speech.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class VoicePlans:
     """The plans that a voice needs on one machine, in one precision."""
@@ -68,11 +85,13 @@ class VoicePlans:
     """By shape of window, smallest first."""
     acoustic: Mapping[int, PlanKey]
     """By phoneme ids, fewest first. In fp32 or fp16."""
+    renders: Mapping[tuple[WindowShape, int], PlanKey]
+    """By shape of window and windows in one run. That of one window is one of the `vocoder`'s."""
 
     @property
     def every(self) -> list[PlanKey]:
-        """All of them."""
-        return [*self.vocoder.values(), *self.acoustic.values()]
+        """All of them, each once."""
+        return list(dict.fromkeys([*self.vocoder.values(), *self.acoustic.values(), *self.renders.values()]))
 
 
 def plans_of(pack: Pack, precision: str, machine: Machine, *, capacity: int) -> VoicePlans:
@@ -85,17 +104,35 @@ def plans_of(pack: Pack, precision: str, machine: Machine, *, capacity: int) -> 
         content = info.files[VOCODER_FILE] if precision == "fp32" else sha256(path)
     except OSError as error:
         raise EngineError(str(path), f"cannot be read: {error.strerror}") from error
-    try:
-        shapes = default_shapes(hop=info.hop, rate=info.sample_rate, margins=info.margins, capacity=capacity)
-    except ValueError as error:
-        raise EngineError(f"voice {info.name}", f"cannot be computed in windows of fixed sizes: {error}") from error
+    shapes = window_shapes(info, capacity=capacity)
+    vocoder = {shape: PlanKey(_derived(content, shape), precision, shape.frames, machine) for shape in shapes}
+    renders = {(shape, 1): vocoder[shape] for shape in render_shapes(info, capacity=capacity)}
+    for shape, _ in tuple(renders):
+        several = _derived(f"{content} {RENDER_ROWS}", shape)
+        renders[shape, RENDER_ROWS] = PlanKey(several, precision, shape.frames, machine)
     encoder, acoustic = info.files[ACOUSTIC_FILE], "fp32" if precision == "fp32" else "fp16"
     return VoicePlans(
         info.name,
         precision,
-        {shape: PlanKey(_derived(content, shape), precision, shape.frames, machine) for shape in shapes},
+        vocoder,
         {size: PlanKey(_derived(encoder, size), acoustic, size, machine) for size in BUCKETS},
+        renders,
     )
+
+
+def window_shapes(info: PackInfo, *, capacity: int) -> list[WindowShape]:
+    """Give the sizes of a voice's windows, smallest first. EngineError where its margins leave nothing of a buffer."""
+    try:
+        return default_shapes(hop=info.hop, rate=info.sample_rate, margins=info.margins, capacity=capacity)
+    except ValueError as error:
+        raise EngineError(f"voice {info.name}", f"cannot be computed in windows of fixed sizes: {error}") from error
+
+
+def render_shapes(info: PackInfo, *, capacity: int) -> list[WindowShape]:
+    """Give the largest of `window_shapes` that a render's buffer holds; none where all are larger."""
+    block_out = block_size(info.sample_rate)[1]
+    shapes = window_shapes(info, capacity=capacity)
+    return [shape for shape in shapes if shape.blocks * block_out <= RENDER_FRAMES][-1:]
 
 
 def missing_plans(keys: Iterable[PlanKey], cache: PlanCache) -> list[PlanKey]:

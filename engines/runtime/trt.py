@@ -96,13 +96,13 @@ def started(make: Callable[[Any], Any], log: Any) -> Any:  # noqa: ANN401  what 
 class TensorRt:
     """TensorRT's runtime on one GPU. Made, used and closed by the thread that `gpu` belongs to."""
 
-    def __init__(self, gpu: Cuda) -> None:
-        """EngineError where there is no TensorRT that can be used."""
+    def __init__(self, gpu: Cuda, *, urgent: bool = True) -> None:
+        """`urgent`: for speech that somebody waits for. EngineError where there is no TensorRT that can be used."""
         self._trt = binding()
         self.version: Final[str] = self._trt.__version__
         self.gpu: Final = gpu
         with driver_errors("TensorRT"):
-            self.stream: Final = gpu.stream(urgent=True)
+            self.stream: Final = gpu.stream(urgent=urgent)
         self._log = logger_of(self._trt)
         self._runtime: tensorrt.Runtime | None = started(self._trt.Runtime, self._log)
         self._room: NDArray[np.uint8] = np.empty(0, np.uint8)

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +31,7 @@ sys.path[:1] = [str(TESTS.parent)]  # not this folder, where daemon.py would be 
 from daemon.inbox import Inbox, PlaybackEnded, PlaybackStarted, RenderEnded
 from daemon.job import Job
 from daemon.player import Player
-from daemon.rendering import BUFFER_FRAMES, Renderers, RenderOrder
+from daemon.rendering import Renderers, RenderOrder
 from daemon.synthesis import Engines, Order, SynthesisThread
 from device.format import Samples, seconds
 from device.heap import map_large_blocks
@@ -39,7 +39,6 @@ from device.memory import HostBufferPool
 from device.null import NullSink
 from device.realtime import take_precedence
 from engines import importer, piper
-from engines.acoustic import WholeAcoustic
 from engines.backends import Wanted, load_voice
 from engines.batching import Batcher
 from engines.fixed_windows import WindowShape, default_shapes
@@ -54,6 +53,7 @@ from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
 from engines.vits import Delivery
 from engines.vits_fixed import fixed_vocoder
+from engines.voice_plans import RENDER_FRAMES
 
 TEXT = "The train to Berlin will depart from platform seven in about five minutes from now."
 COUNT = 4
@@ -107,10 +107,11 @@ def batched(rows: int, precedence: Precedence) -> Callable[[Pack], SharedVoice]:
             return OrtEngine(fixed_vocoder(model, shape, batch=batch).SerializeToString())
 
         info = pack.info
-        shapes = default_shapes(hop=info.hop, rate=info.sample_rate, margins=info.margins, capacity=BUFFER_FRAMES)
-        batcher = Batcher(make, precedence, backend="onnxruntime-cpu", precision="fp32", sizes=[1, rows])
-        acoustic = WholeAcoustic(PatientEngine(OrtEngine(pack.acoustic, threads=1), precedence))
-        return BatchedVoice(info, acoustic, batcher, shapes[-1:])
+        shapes = default_shapes(hop=info.hop, rate=info.sample_rate, margins=info.margins, capacity=RENDER_FRAMES)
+        batcher = Batcher(
+            lambda: nullcontext(make), precedence, backend="onnxruntime-cpu", precision="fp32", sizes=[1, rows]
+        )
+        return BatchedVoice(pack, precedence, batcher, shapes[-1:])
 
     return load
 
@@ -119,7 +120,7 @@ def batched(rows: int, precedence: Precedence) -> Callable[[Pack], SharedVoice]:
 def in_turn(store: PackStore) -> Iterator[Callable[[], float]]:
     """Speak as the daemon does today, to nobody."""
     voice = load_voice(store.get(store.default_name()), Wanted())
-    pool = HostBufferPool(buffers=8, capacity=BUFFER_FRAMES, limit_bytes=2**26)
+    pool = HostBufferPool(buffers=8, capacity=RENDER_FRAMES, limit_bytes=2**26)
     with closing(Phonemizer(TIMEOUT_S)) as phonemizer, closing(voice):
         synthesizer = Synthesizer(phonemizer, pool)
 
@@ -172,7 +173,7 @@ class Speaking:
 
     def __init__(self, store: PackStore, precedence: Precedence) -> None:
         self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
-        pool = HostBufferPool(buffers=8, capacity=BUFFER_FRAMES, limit_bytes=2**26)
+        pool = HostBufferPool(buffers=8, capacity=RENDER_FRAMES, limit_bytes=2**26)
         self.phonemizer = Phonemizer(TIMEOUT_S)
         self.player = Player(NullSink(paced=False), self.posted.put)
         shelf = VoiceShelf(store, Preferences(seed=0))

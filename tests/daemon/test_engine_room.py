@@ -5,7 +5,11 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,16 +23,21 @@ from daemon import app, plan_rebuild, voice_build
 from daemon.cli import main
 from daemon.commands import Speak
 from daemon.config import Config, load
-from daemon.events import Event, Finished, Synthesized
+from daemon.events import Event, Failed, Finished, Synthesized
+from daemon.inbox import AudioPage, RenderEnded, SpeakReceived, ThreadDied
+from daemon.journal import Clock, Journal
+from daemon.service import Service
 from device import cuda
 from device.errors import CudaError, PoolTooLargeError
 from device.format import Samples
 from device.null import NullSink
-from engines import importer, piper
+from engines import importer, piper, shared_backends
+from engines.batching import Batcher
 from engines.errors import EngineError
 from engines.pack import PackStore
 from engines.runtime.engine import Feeds
 from engines.runtime.trt_engine import TrtEngine
+from engines.voice_plans import RENDER_ROWS
 
 TIMEOUT_S = 30
 ROOT = Path(__file__).parents[2]
@@ -110,6 +119,89 @@ def test_after_a_bad_window_the_status_says_who_computes(config: Config, machine
     assert isinstance(events[-1], Finished)
 
 
+class TestRenders:
+    @pytest.fixture
+    def rows(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        """Record the windows that each run of TensorRT for a render has room for."""
+        rows: list[int] = []
+        run_into = TrtEngine.run_into
+
+        def recording(engine: TrtEngine, feeds: Feeds, output: Samples) -> None:
+            if threading.current_thread().name == "batcher":
+                rows.append(len(feeds["latents"]))
+            run_into(engine, feeds, output)
+
+        monkeypatch.setattr(TrtEngine, "run_into", recording)
+        return rows
+
+    def stream(self, config: Config, *, count: int) -> tuple[list[Event], bytes]:
+        """Have commands streamed at once; gives the events and all pages."""
+        events: list[Event] = []
+        pages = b""
+        service = Service(
+            config,
+            NullSink(paced=False),
+            Journal(None),
+            publish=lambda event, _: events.append(event),
+            report=lambda _: None,
+        )
+        try:
+            service.start()
+            for number in range(count):
+                speak = Speak(id=str(number), text="This is some text that is rendered.", output="stream")
+                service.speaker.handle(SpeakReceived(speak, time.monotonic()), Clock.now())
+            while sum(isinstance(event, Finished | Failed) for event in events) < count:
+                message = service.inbox.get(timeout=TIMEOUT_S)
+                assert not isinstance(message, ThreadDied), message
+                if isinstance(message, AudioPage):
+                    pages += message.page
+                if isinstance(message, RenderEnded):
+                    message = service.outputs.end(message)
+                service.speaker.handle(message, Clock.now())
+        finally:
+            service.stop()
+        return events, pages
+
+    def test_streams_are_computed_in_batches(
+        self,
+        config: Config,
+        machine: World,
+        cuda_driver: SimulatedDriver,
+        rows: list[int],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        together = threading.Barrier(2)
+
+        class Patient(Batcher):
+            @contextmanager
+            def member(self) -> Iterator[None]:
+                with super().member():
+                    together.wait(TIMEOUT_S)
+                    yield
+
+        voice_build.build(config, "", "auto")
+        monkeypatch.setattr(shared_backends, "Batcher", partial(Patient, wait_s=TIMEOUT_S))
+        monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+        before = cuda_driver.objects, cuda_driver.context_references
+        events, pages = self.stream(config, count=2)
+        assert sum(isinstance(event, Finished) for event in events) == 2
+        assert pages.startswith(b"OggS")
+        assert rows[0] == RENDER_ROWS
+        assert (cuda_driver.objects, cuda_driver.context_references) == before, "nothing is left on the GPU"
+
+    def test_a_gpu_that_is_not_to_be_used_is_not_opened(
+        self, config: Config, machine: World, cuda_driver: SimulatedDriver, rows: list[int]
+    ) -> None:
+        voice_build.build(config, "", "auto")
+        before = cuda_driver.calls("cuDevicePrimaryCtxRetain")
+        on_cpu = config.model_copy(update={"engine": config.engine.model_copy(update={"backend": "ort"})})
+        events, pages = self.stream(on_cpu, count=1)
+        assert any(isinstance(event, Finished) for event in events)
+        assert pages.startswith(b"OggS")
+        assert rows == []
+        assert cuda_driver.calls("cuDevicePrimaryCtxRetain") == before
+
+
 class TestStart:
     def test_without_plans_trt_fails_and_says_what_to_do(self, file: Path, machine: World) -> None:
         assert main(["--config", str(file), "say", "Hello."]) == 1
@@ -151,13 +243,14 @@ class TestBuild:
     def test_progress_and_layers_are_told(self, file: Path, machine: World, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["--config", str(file), "voice", "build", "--for-sm", "87"]) == 0
         told = capsys.readouterr()
-        assert told.out.startswith("tiny in fp32: 7 plans built\n  vocoder: layers in ")
-        assert "fp32, plan 1 of 7: 0%" in told.err
-        assert "fp32, plan 7 of 7: 100%, 0 s left" in told.err
+        assert told.out.startswith("tiny in fp32: 8 plans built\n  vocoder: layers in ")
+        assert "4 windows at once: layers in " in told.out
+        assert "fp32, plan 1 of 8: 0%" in told.err
+        assert "fp32, plan 8 of 8: 100%, 0 s left" in told.err
         assert main(["--config", str(file), "voice", "build", "tiny", "--backend", "trt"]) == 0
-        assert capsys.readouterr().out.startswith("tiny in fp32: 0 plans built, 7 were there")
+        assert capsys.readouterr().out.startswith("tiny in fp32: 0 plans built, 8 were there")
         assert main(["--config", str(file), "voice", "build", "--backend", "trt", "--again"]) == 0
-        assert machine.builds == 14
+        assert machine.builds == 16
 
     def test_for_another_gpu_it_says_where_that_works(
         self, file: Path, machine: World, capsys: pytest.CaptureFixture[str]
@@ -172,7 +265,7 @@ class TestBuild:
         stale.write_bytes(b"x")
         voice_build.build(config, "", "auto")
         assert not stale.exists()
-        assert len(list((tmp_path / "plans").glob("*.plan"))) == 7
+        assert len(list((tmp_path / "plans").glob("*.plan"))) == 8
 
     def test_a_precision_that_there_is_no_graph_in(
         self, file: Path, machine: World, capsys: pytest.CaptureFixture[str]
@@ -223,8 +316,8 @@ class TestRebuilding:
         self.damage(tmp_path)
         done = next(event for event in say(config, NullSink(paced=False)) if isinstance(event, Synthesized))
         assert done.backend.startswith("tensorrt 10.3.0")
-        assert machine.builds == 7, "the others were built by the child"
-        assert len(list((tmp_path / "plans").glob("*.plan"))) == 7
+        assert machine.builds == 8, "the others were built by the child"
+        assert len(list((tmp_path / "plans").glob("*.plan"))) == 8
 
     def test_auto_speaks_meanwhile(self, config: Config, machine: World, tmp_path: Path, script: Path) -> None:
         voice_build.build(config, "", "auto")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -105,7 +105,12 @@ def make(engines: Engines) -> Iterator[Make]:
 
         def batcher(*, wait_s: float = TIMEOUT_S, members: int = 0, precedence: Precedence | None = None) -> Batcher:
             made = Batcher(
-                engines.make, precedence or Precedence(), backend="test", precision="fp32", sizes=[2, 4], wait_s=wait_s
+                lambda: nullcontext(engines.make),
+                precedence or Precedence(),
+                backend="test",
+                precision="fp32",
+                sizes=[2, 4],
+                wait_s=wait_s,
             )
             stack.enter_context(closing(made))
             for _ in range(members):

@@ -121,6 +121,15 @@ def test_a_bad_window_is_computed_again_and_all_later_ones_elsewhere(
     assert sum("takes over" in message for message in caplog.messages) == 1
 
 
+def test_nothing_is_left_of_a_bad_window_that_reaches_beyond_the_end(
+    voice: VitsVoice, tiny: VitsVoice, world: World
+) -> None:
+    latents = draw(voice, 30)
+    world.faults.output = lambda place: place.fill(np.nan)
+    heard = stream(voice, latents, ordinary)
+    np.testing.assert_allclose(heard, calibration.render_whole(tiny, latents), rtol=0, atol=1e-4)
+
+
 def test_a_gpu_that_has_gone_bad(voice: VitsVoice, tiny: VitsVoice, world: World) -> None:
     latents = draw(voice, 200)
     world.gpu.broken = "the launch timed out and was terminated"
