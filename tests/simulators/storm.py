@@ -91,7 +91,7 @@ class Storm:
             finally:
                 daemon.__exit__(None, None, None)
         outcome.seconds = time.monotonic() - began
-        record = b"".join(self._record(life).read_bytes()[WAV_HEADER:] for life in range(1, self._lives + 1))
+        record = b"".join(map(self._sound, range(1, self._lives + 1)))
         outcome.spoken.update({command_id: record.count(mark) for command_id, mark in marks.items()})
         return outcome
 
@@ -106,6 +106,13 @@ class Storm:
 
     def _record(self, life: int) -> Path:
         return self._folder / f"record-{life}.wav"
+
+    def _sound(self, life: int) -> bytes:
+        """Samples that a life of the daemon recorded: none if it was killed before it opened its output."""
+        try:
+            return self._record(life).read_bytes()[WAV_HEADER:]
+        except FileNotFoundError:
+            return b""
 
     def _process(self, port: int, record: Path, folder: Path) -> DaemonProcess:
         folder.mkdir()
