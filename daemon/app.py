@@ -12,12 +12,13 @@ import signal
 import threading
 import time
 from types import FrameType
+from typing import Final
 
 from daemon.bridges import homeassistant
 from daemon.bridges.bridge import Bridge
 from daemon.bridges.hermes import Hermes
 from daemon.commands import Speak
-from daemon.config import CacheConfig, Config, journal_file
+from daemon.config import CacheConfig, Config, journal_file, state_folder
 from daemon.errors import DaemonError
 from daemon.events import Event, Failed, Finished, Rejected, Settings, Status
 from daemon.inbox import (
@@ -44,12 +45,16 @@ from daemon.inbox import (
 from daemon.journal import Clock, Journal
 from daemon.link import Link
 from daemon.service import Service, make_sink
+from daemon.supervision import Supervision
 from daemon.topics import Topics
 from device import heap, realtime
 from device.sink import Sink
 from engines.vits import VitsVoice
 
 _LOG = logging.getLogger(__name__)
+
+_LONGEST_STANDSTILL_S: Final = 20.0
+"""Of a thread: a window takes up to 2 s on a slow board, a voice some seconds to load from a slow card."""
 
 
 def version() -> str:
@@ -62,6 +67,8 @@ def run(config: Config) -> int:
 
     JournalError where another speakd has the journal, or the disk takes none.
     """
+    supervision = Supervision(state_folder(), version())
+    supervision.wait()
     sink = make_sink(config)
     link: Link | None = None
     bridges: list[Bridge] = []
@@ -80,7 +87,15 @@ def run(config: Config) -> int:
     large_blocks = heap.map_large_blocks()
     with contextlib.closing(Journal(journal_file(config), keep=config.journal.keep)) as journal:
         topics = Topics(config.mqtt.topic_prefix, config.device.name)
-        service = Service(config, sink, journal, publish=publish, report=report, topic_of=topics.audio)
+        service = Service(
+            config,
+            sink,
+            journal,
+            publish=publish,
+            report=report,
+            topic_of=topics.audio,
+            put_aside=supervision.put_aside,
+        )
         _stop_on_signals(service)
         # paho's own thread has no one to tell of an exception but this.
         threading.excepthook = lambda died: service.inbox.put(
@@ -90,6 +105,7 @@ def run(config: Config) -> int:
         )
         try:
             voice = service.start()
+            supervision.speaks_with(f"{voice.backend} {voice.precision}")
             link = Link(config, Status(state="offline", version=version()), service.inbox.put)
             bridges += _make_bridges(config, service, journal, sink)
             service.speaker.recover(Clock.now())
@@ -101,8 +117,12 @@ def run(config: Config) -> int:
             service.inbox.put(RealtimeAnswer("memory", realtime.lock_memory()))
             service.inbox.put(RealtimeAnswer("garbage", realtime.freeze_garbage()))
             _LOG.info("voice %s on %s, sound to %s", voice.info.name, voice.backend, sink.description)
-            exit_status = _Server(service, link, journal, voice, sink).serve()
+            # The phonemizer's answer may rightly take as long as it is configured to.
+            limit_s = max(_LONGEST_STANDSTILL_S, config.limits.phonemes_timeout_s + _LONGEST_STANDSTILL_S / 2)
+            supervision.ready({**service.pulses, "the connection": link.still_s}, limit_s=limit_s)
+            exit_status = _Server(service, link, journal, voice, sink, supervision).serve()
         finally:
+            supervision.stopping()
             service.speaker.handle(Stop(), Clock.now())
             _settle_rest(service, link)
             service.stop()
@@ -155,13 +175,16 @@ def _settle_rest(service: Service, link: Link | None) -> None:
 class _Server:
     """The main loop: one message after another, to the speaker and to whom else it concerns."""
 
-    def __init__(self, service: Service, link: Link, journal: Journal, voice: VitsVoice, sink: Sink) -> None:
+    def __init__(
+        self, service: Service, link: Link, journal: Journal, voice: VitsVoice, sink: Sink, supervision: Supervision
+    ) -> None:
         self._service = service
         self._speaker = service.speaker
         self._link = link
         self._journal = journal
         self._voice = voice
         self._sink = sink
+        self._supervision = supervision
 
     def serve(self) -> int:
         """Serve until told to stop; gives the exit status."""
@@ -193,7 +216,8 @@ class _Server:
 
     def _next(self) -> Inbox:
         """Wait for a message, or until something that waits may have expired."""
-        deadline = min(self._speaker.next_deadline, self._link.steady_at)
+        self._supervision.check(time.monotonic())
+        deadline = min(self._speaker.next_deadline, self._link.steady_at, self._supervision.due)
         try:
             return self._service.inbox.get(
                 timeout=None if math.isinf(deadline) else max(0.0, deadline - time.monotonic())
@@ -216,10 +240,12 @@ class _Server:
             self._link.publish_settings(self._speaker.settings)
             self._link.publish_untold(self._journal.untold())
         if isinstance(message, Subscribed) or self._speaker.condition != before:
-            self._link.publish_status(_status(self._service, self._voice, self._sink))
+            status = _status(self._service, self._voice, self._sink, self._supervision)
+            self._link.publish_status(status)
+            self._supervision.tell(status)
 
 
-def _status(service: Service, voice: VitsVoice, sink: Sink) -> Status:
+def _status(service: Service, voice: VitsVoice, sink: Sink, supervision: Supervision) -> Status:
     return Status(
         state="online",
         version=version(),
@@ -230,6 +256,7 @@ def _status(service: Service, voice: VitsVoice, sink: Sink) -> Status:
         audio=service.speaker.condition.audio_problem or "ok",
         commands=service.speaker.condition.commands_problem or "ok",
         connection=service.speaker.condition.connection_problem or "ok",
+        crashes=supervision.problem,
         realtime=service.speaker.condition.realtime,
     )
 

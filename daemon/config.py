@@ -51,6 +51,7 @@ __all__ = [
     "plans_folder",
     "renders_folder",
     "section_keys",
+    "state_folder",
 ]
 
 DEFAULT_PATH: Final = Path("/etc/speakd/speakd.toml")
@@ -108,17 +109,17 @@ def packs_folder(config: Config) -> Path:
     """
     if config.voice.packs:
         return Path(config.voice.packs)
-    return _state_folder() / "packs"
+    return state_folder() / "packs"
 
 
 def journal_file(config: Config) -> Path:
     """Tell where the journal lies: as configured, else in the state folder."""
-    return Path(config.journal.file) if config.journal.file else _state_folder() / "journal.db"
+    return Path(config.journal.file) if config.journal.file else state_folder() / "journal.db"
 
 
 def renders_folder(config: Config) -> Path:
     """Tell where files of speech are put: as configured, else in the state folder."""
-    return Path(config.render.folder) if config.render.folder else _state_folder() / "renders"
+    return Path(config.render.folder) if config.render.folder else state_folder() / "renders"
 
 
 def phrases_folder(config: Config) -> Path:
@@ -135,7 +136,8 @@ def plans_folder(config: Config) -> Path:
     return _own_folder("CACHE_DIRECTORY", "/var/cache/speakd", "XDG_CACHE_HOME", ".cache") / "plans"
 
 
-def _state_folder() -> Path:
+def state_folder() -> Path:
+    """Give the folder of what must outlive a restart: of the service, the machine or the user."""
     return _own_folder("STATE_DIRECTORY", "/var/lib/speakd", "XDG_DATA_HOME", ".local/share")
 
 

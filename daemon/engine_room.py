@@ -24,13 +24,15 @@ _WARM_UP_TEXT: Final = "1 2 3 4 5 6"
 """Some 2.5 s in any language: the window sizes that follow one another in the first seconds of speech."""
 
 
-def make_engines(config: Config, phonemizer: Phonemizer, precedence: Precedence | None = None) -> Engines:
+def make_engines(
+    config: Config, phonemizer: Phonemizer, precedence: Precedence | None = None, put_aside: str = ""
+) -> Engines:
     """Open the GPU where there is one to be used, allocate the buffers, load and warm the default voice.
 
     Whoever calls this must be the thread that uses and closes all of it. SpeechError where there is no usable default
     voice, or TensorRT is a must and cannot be; DeviceError where memory is lacking.
     """
-    preferred = preferences(config)
+    preferred = preferences(config, put_aside)
     with ExitStack() as opened:
         gpu = open_gpu(preferred.engine, plans_folder(config), capacity=BUFFER_FRAMES)
         if gpu is not None:
@@ -69,8 +71,8 @@ def make_pool(config: Config, gpu: Gpu | None) -> BufferPool:
     return gpu.buffer_pool(buffers=memory.pool_buffers, limit_bytes=limit_bytes)
 
 
-def preferences(config: Config) -> Preferences:
-    """Say what the configuration wants of every voice."""
+def preferences(config: Config, put_aside: str = "") -> Preferences:
+    """Say what the configuration wants of every voice, but for what was `put_aside`: 'int8' or 'trt'."""
     voice, engine = config.voice, config.engine
     return Preferences(
         voice=voice.default,
@@ -79,5 +81,5 @@ def preferences(config: Config) -> Preferences:
         noise_scale=voice.noise_scale,
         noise_w=voice.noise_w,
         seed=voice.seed,
-        engine=Wanted(backend=engine.backend, precision=engine.precision, threads=engine.threads),
+        engine=Wanted(backend=engine.backend, precision=engine.precision, threads=engine.threads).without(put_aside),
     )

@@ -275,5 +275,7 @@ class Status(_Payload):
     """'ok', or why the broker lets none through to us."""
     connection: str | None = None
     """'ok', or what is wrong with it: somebody else uses our client id."""
+    crashes: str | None = None
+    """'ok', or what was put aside because it crashed again and again."""
     realtime: Mapping[str, str] | None = None
     """What was asked of the system so that sound comes in time, and its answer: 'done', or why not."""

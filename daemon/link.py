@@ -87,6 +87,10 @@ class Link:
         """Connect in the background."""
         self._connection.start()
 
+    def still_s(self, now: float) -> float:
+        """See `Connection.still_s`."""
+        return self._connection.still_s(now)
+
     def subscribe(self) -> None:
         """Ask for commands; needed after each `Connected`. `Subscribed` is the answer."""
         self._connection.subscribe(*self.topics.filters)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable
 from typing import Final
@@ -25,6 +25,7 @@ from daemon.backoff import MOST_DOUBLINGS, Backoff
 from daemon.config import MqttConfig
 from daemon.credentials import explained, first_line, tls_context
 from daemon.mqtt_types import Handlers, Headers, Received, Will
+from daemon.patience import Patience
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,10 +41,6 @@ _WITH_WILL: Final = 4
 _UNSUPPORTED_VERSION: Final = 132
 """MQTT 5, 3.2.2.2: 'Unsupported Protocol Version'. paho gives the refusal of 3.1.1 the same number."""
 
-_CONNACK_S: Final = 5.0
-"""For the broker to answer a CONNECT, which mosquitto does in milliseconds. paho alone would wait for `keepalive_s`:
-amqtt 0.12, which speaks 3.1.1 only, never answers one of MQTT 5 that has a will, and does not hang up either."""
-
 _TAKEN_OVER: Final = 142
 """MQTT 5, 3.14.2.1: 'Session taken over'."""
 
@@ -55,6 +52,16 @@ _NEVER_S: Final = 3600
 
 _FAILURE: Final = 128
 """MQTT reason codes from here on are failures."""
+
+
+class _Client(paho.Client):
+    """paho's client, and when its thread last moved: once a second at least while it is connected."""
+
+    moved_at = math.inf
+
+    def loop_misc(self) -> MQTTErrorCode:
+        self.moved_at = time.monotonic()
+        return super().loop_misc()
 
 
 class Connection:
@@ -83,7 +90,7 @@ class Connection:
         self._was_connected = False
         self._was_answered = False
         """Whether there was a CONNACK on the present socket. For paho's thread."""
-        self._patience: threading.Timer | None = None
+        self._patience = Patience()
         self._backoff = Backoff(config.reconnect_min_s, config.reconnect_max_s)
         self._session = 0
         """Counts connections: an acknowledgement belongs to the one that its message came by."""
@@ -178,6 +185,10 @@ class Connection:
                 self._hang_up(self._client)
         self._client.loop_stop()
 
+    def still_s(self, now: float) -> float:
+        """Tell for how long paho's thread has not moved though it should have. 0 while there is no connection."""
+        return max(0.0, now - self._client.moved_at) if self._client.is_connected() else 0.0
+
     def _is_taken(self, last: Will, timeout_s: float) -> bool:
         info = self._client.publish(last.topic, last.payload, qos=1, retain=True)
         try:
@@ -193,9 +204,9 @@ class Connection:
             with contextlib.suppress(OSError):
                 connected.shutdown(socket.SHUT_RDWR)
 
-    def _make_client(self) -> paho.Client:
+    def _make_client(self) -> _Client:
         config = self._config
-        client = paho.Client(CallbackAPIVersion.VERSION2, client_id=self._client_id, protocol=self._protocol)
+        client = _Client(CallbackAPIVersion.VERSION2, client_id=self._client_id, protocol=self._protocol)
         client.max_queued_messages_set(self._outbox)
         client.manual_ack_set(on=True)
         first_wait_s = min(config.reconnect_min_s << min(self._refusals // 2, MOST_DOUBLINGS), config.reconnect_max_s)
@@ -230,27 +241,16 @@ class Connection:
 
     def _on_socket_open(self, _client: paho.Client, _userdata: object, opened: socket.socket) -> None:
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-        def hang_up() -> None:
-            with contextlib.suppress(OSError):
-                opened.shutdown(socket.SHUT_RDWR)
-
         self._was_answered = False
-        self._patience = threading.Timer(_CONNACK_S, hang_up)
-        self._patience.daemon = True
-        self._patience.start()
+        self._patience.begin(opened)
 
     def _on_socket_close(self, _client: paho.Client, _userdata: object, _closed: socket.socket) -> None:
-        self._end_patience()
-
-    def _end_patience(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
+        self._patience.end()
 
     def _on_connect(
         self, _client: paho.Client, _userdata: object, _flags: object, reason: ReasonCode, _properties: object
     ) -> None:
-        self._end_patience()
+        self._patience.end()
         self._was_answered = True
         if reason.value == _UNSUPPORTED_VERSION:
             self._refuse_protocol()
@@ -290,7 +290,7 @@ class Connection:
     def _on_disconnect(
         self, client: paho.Client, _userdata: object, _flags: object, reason: ReasonCode, _properties: object
     ) -> None:
-        self._end_patience()
+        self._patience.end()
         self._back_off(client)
         problem = ""
         if reason.value == _TAKEN_OVER or self._backoff.is_robbed:

@@ -146,7 +146,10 @@ class Player(Worker):
             self._trail = 0
             self._sink.close()
             self._post(AudioState(str(error)))
-        return self._items.get()
+        self.pulse.rest()
+        item = self._items.get()
+        self.pulse.wake()
+        return item
 
     def _play(self, job: Job, chunk: AudioChunk) -> None:
         try:
@@ -230,6 +233,7 @@ class Player(Worker):
         """Wait until no more than the lead is ahead, or somebody stops it."""
         before, since = self._sink.pending, time.monotonic()
         while not stopped.is_set() and not self._stopping.is_set():
+            self.pulse.beat()
             pending = self._sink.pending
             if pending + frames <= self._lead or time.monotonic() - since > _STUCK_S:
                 return

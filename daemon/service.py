@@ -6,7 +6,7 @@ import os
 import queue
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -74,10 +74,12 @@ class Service:
         publish: Callable[[Event, Origin], None],
         report: Callable[[Settings], None],
         topic_of: Callable[[str], str] = str,
+        put_aside: str = "",
     ) -> None:
         """`publish` sends an event, `report` the settings; both must return at once. The journal stays the caller's.
 
-        `topic_of` names the topic of a command's stream, whose pages come through the inbox.
+        `topic_of` names the topic of a command's stream, whose pages come through the inbox. `put_aside`: 'int8' or
+        'trt', which must not compute voices.
         """
         self._report = report
         self.inbox: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
@@ -89,7 +91,7 @@ class Service:
         self.renderers = Renderers(
             SharedVoices(self._store, lambda pack: load_shared(pack, self._precedence, self._render_on)),
             Phonemizer(config.limits.phonemes_timeout_s),
-            preferences(config),
+            preferences(config, put_aside),
             self.inbox.put,
             threads=min(_MOST_RENDERERS, len(os.sched_getaffinity(0))),
             capacity=config.render.max_renders,
@@ -97,7 +99,7 @@ class Service:
         self._player = Player(sink, self.inbox.put, lead_s=config.audio.lead_ms / 1000)
         self._kept = self._make_cache(config) if config.cache.enabled else None
         self._engine = SynthesisThread(
-            partial(make_engines, config, self._phonemizer, self._precedence),
+            partial(make_engines, config, self._phonemizer, self._precedence, put_aside),
             self._player,
             self._kept,
             self.inbox.put,
@@ -116,6 +118,11 @@ class Service:
             voices=self._voices,
         )
         self.speaker = Speaker(_bounds(config), journal, sink.description, hands)
+
+    @property
+    def pulses(self) -> Mapping[str, Callable[[float], float]]:
+        """Name -> for how long a thread has not moved though it should have, at a moment of `time.monotonic`."""
+        return {"the engine": self._engine.pulse.still_s, "the player": self._player.pulse.still_s}
 
     def start(self) -> VitsVoice:
         """Start the threads, the engine's first, which loads and warms the default voice; gives the voice.

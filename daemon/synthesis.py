@@ -131,8 +131,11 @@ class SynthesisThread(Worker):
     def _serve(self) -> None:
         while True:
             try:
+                self.pulse.rest()
                 order = self._orders.get(timeout=_IDLE_POLL_S if self._unprepared else None)
+                self.pulse.wake()
             except queue.Empty:
+                self.pulse.wake()
                 self._prepare()
                 continue
             if order is None:
@@ -149,6 +152,11 @@ class SynthesisThread(Worker):
         """Give whether all samples were handed on, and what kept them from it."""
         job = order.job
         tally = Tally(words=job.words, sentences=job.sentences)
+
+        def stopped() -> bool:  # asked between windows, and while waiting for the player
+            self.pulse.beat()
+            return job.stopped.is_set()
+
         try:
             voice = self._voice = self._shelf.get(order.voice, order.language)
             delivery = self._shelf.delivery(voice, speaker=order.speaker, gain=order.gain, rate=order.rate)
@@ -159,13 +167,13 @@ class SynthesisThread(Worker):
                 phrase = self._find(utterance, voice, again=job.start > 0) if order.cache else _NOT_KEPT
             if phrase.recording is None:
                 seeded = replace(utterance, seed=order.seed if utterance.seed is None else utterance.seed)
-                chunks = self._synthesizer.chunks(seeded, voice, tally, job.stopped.is_set, start=job.start)
+                chunks = self._synthesizer.chunks(seeded, voice, tally, stopped, start=job.start)
             else:
                 job.words.extend(phrase.recording.words)
                 job.sentences.extend(phrase.recording.sentences)
                 recording = pieces(phrase.recording.samples[job.start :], self._synthesizer.capacity)
                 tally.frames = min(job.start, phrase.recording.samples.size)
-                chunks = self._synthesizer.replay(recording, tally, job.stopped.is_set)
+                chunks = self._synthesizer.replay(recording, tally, stopped)
             for chunk in self._recorded(chunks, phrase):
                 self._player.play(job, chunk)
         except (SpeechError, PoolClosedError) as error:

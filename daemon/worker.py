@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from daemon.health import Pulse
 from daemon.inbox import Inbox, ThreadDied
 
 
@@ -14,6 +15,9 @@ class Worker(threading.Thread):
     def __init__(self, name: str, post: Callable[[Inbox], None]) -> None:
         super().__init__(name=name, daemon=True)
         self._post = post
+        self.pulse = Pulse()
+        """Whether it moves. `work` beats as it goes on, and says when it has nothing to do."""
+        self.pulse.rest()
 
     def run(self) -> None:
         """Work until done."""

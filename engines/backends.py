@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -59,6 +59,18 @@ class Wanted:
     precision: str = "auto"
     threads: int = 0
     """Of the CPU, per engine; 0: one per core."""
+    int8: bool = True
+    """False: not even where it is the quickest; it has crashed too often."""
+
+    def without(self, put_aside: str) -> Wanted:
+        """Give what is still wanted where 'int8' or 'trt' must not be used; whoever wanted just that gets the next."""
+        precision = "auto" if self.precision == "int8" else self.precision
+        match put_aside:
+            case "int8":
+                return replace(self, precision=precision, int8=False)
+            case "trt":
+                return replace(self, backend="ort", precision=precision, int8=False)
+        return self
 
 
 class Gpu:
@@ -160,11 +172,11 @@ class _Vocoders:
         makers: list[Callable[[], Vocoder]] = []
         if self._gpu is not None and wanted.backend != "ort":
             precisions = available_precisions(self._pack) if wanted.precision == "auto" else [wanted.precision]
-            makers += [partial(self._on_gpu, self._gpu, one) for one in precisions]
+            makers += [partial(self._on_gpu, self._gpu, one) for one in precisions if wanted.int8 or one != "int8"]
         if wanted.backend != "trt":
             auto = wanted.precision == "auto"
             precision = chosen_precision(self._pack, OrtEngine.backend) if auto else wanted.precision
-            makers.append(partial(self._on_cpu, precision))
+            makers.append(partial(self._on_cpu, precision if wanted.int8 or precision != "int8" else "fp32"))
         return makers
 
     def _on_cpu(self, precision: str = "fp32") -> FreeVocoder:

@@ -107,6 +107,9 @@ class Phonemizer:
         with self._state:
             if self._closed:
                 raise PhonemizerClosedError
+            if self._worker is not None and self._worker.has_ended:  # while nobody asked it anything
+                self._worker.stop()
+                self._worker = None
             if self._worker is None:
                 self._worker = _Worker()
             return self._worker
@@ -154,6 +157,11 @@ class _Worker:
                 raise ConnectionResetError
             reply += part
         return bytes(reply)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process is gone."""
+        return self._process.poll() is not None
 
     def hang_up(self) -> None:
         """Wake whoever waits in `ask`. From any thread, until `stop`."""

@@ -1,0 +1,158 @@
+"""How speakd ended the last times, and what follows: a pause before it starts again, a safer engine.
+
+systemd writes a line for each end (`ExecStopPost=` of the unit): whatever happened to us, it saw it. A driver or a
+library that crashes again and again is not asked a fourth time: the next safer engine speaks instead.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from engines.durable import write_whole
+
+_LOG = logging.getLogger(__name__)
+
+ENDS: Final = "ends"
+"""The file to which the unit adds a line per end: its `$SERVICE_RESULT`."""
+
+_FACTS: Final = "engine-put-aside.json"
+
+_CRASHES: Final = frozenset({"core-dump", "signal", "watchdog", "oom-kill"})
+"""What systemd calls an end that native code is to blame for. What speakd itself gives up on is 'exit-code'."""
+
+_IN_A_ROW: Final = 3
+"""So many crashes on one engine put it aside."""
+
+STEADY_S: Final = 600.0
+"""A run of this length, ten minutes, ends the row: what crashes less often than that is better than nothing."""
+
+_FREE_ATTEMPTS: Final = 4
+_LONGEST_PAUSE_S: Final = 60.0
+"""The first few times it starts again at once. Then it waits 1, 2, 4, ... s, a minute at most: what fails for good
+should not heat the board, and what is mended from afar should be noticed."""
+
+_LONGEST_FILE: Final = 65536
+
+LADDER: Final = ("", "int8", "trt")
+"""Step -> what is put aside at it, with all before: nothing, INT8, all of TensorRT."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    version: str = ""
+    """Of speakd: another one may have mended it."""
+    step: int = 0
+    """On `LADDER`."""
+    engine: str = ""
+    """What computed the default voice last, such as 'trt int8'; empty where none was ever ready at this step."""
+
+
+class Crashes:
+    """The row of bad ends, and what was put aside for it. For the main thread."""
+
+    def __init__(self, folder: Path, version: str) -> None:
+        """Read what is known in `folder`, the state folder; `version` of speakd."""
+        self._folder = folder
+        ends = _read_ends(folder / ENDS)
+        self.in_a_row = len(ends)
+        """Bad ends since the last good or long run."""
+        self._facts = replace(_read_facts(folder / _FACTS), engine="") if not ends else _read_facts(folder / _FACTS)
+        if self._facts.version != version:
+            self._facts = _Facts(version)
+        if _crashed_in_a_row(ends) >= _IN_A_ROW and self._facts.step < len(LADDER) - 1:
+            self._put_aside()
+
+    @property
+    def pause_s(self) -> float:
+        """How long to wait before starting."""
+        beyond = self.in_a_row - _FREE_ATTEMPTS
+        return 0.0 if beyond < 0 else min(_LONGEST_PAUSE_S, 2.0 ** min(beyond, 10))
+
+    @property
+    def put_aside(self) -> str:
+        """What must not be used: nothing, 'int8' or 'trt'."""
+        return LADDER[self._facts.step]
+
+    @property
+    def problem(self) -> str | None:
+        """What was done about crashes, in words; None where nothing was."""
+        if not self._facts.step:
+            return None
+        what = "TensorRT" if self.put_aside == "trt" else "INT8"
+        return (
+            f"{what} crashed {_IN_A_ROW} times in a row and is put aside; to try it again, delete "
+            f"{self._folder / _FACTS} and restart"
+        )
+
+    def speaks_with(self, engine: str) -> None:
+        """Note the engine of the default voice, once it is ready."""
+        self._facts = replace(self._facts, engine=engine)
+        self._write()
+
+    def steady(self) -> None:
+        """End the row: it has run long enough, or was stopped in order."""
+        self.in_a_row = 0
+        try:
+            (self._folder / ENDS).unlink(missing_ok=True)
+        except OSError as error:
+            _LOG.warning("the record of crashes cannot be cleared: %s", error)
+
+    def _put_aside(self) -> None:
+        # Where INT8 was not in use anyway, leaving it out would change nothing.
+        step = 1 if self._facts.step == 0 and (not self._facts.engine or "int8" in self._facts.engine) else 2
+        self._facts = replace(self._facts, step=step, engine="")
+        self._write()
+        self.steady()
+        _LOG.error("%s", self.problem)
+
+    def _write(self) -> None:
+        try:
+            write_whole(self._folder / _FACTS, json.dumps(asdict(self._facts)).encode())
+        except OSError as error:  # a full disk: the next crash is judged by what was known before
+            _LOG.warning("which engine speaks cannot be noted: %s", error)
+
+
+def _read_ends(file: Path) -> Sequence[str]:
+    """Give systemd's words for the last bad ends in a row, oldest first."""
+    try:
+        with file.open("rb") as opened:
+            opened.seek(0, 2)
+            opened.seek(max(0, opened.tell() - _LONGEST_FILE))
+            lines = opened.read().decode("ascii", "replace").split("\n")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        _LOG.warning("how speakd ended the last times cannot be read: %s", error)
+        return []
+    ends: list[str] = []
+    for line in lines[:-1]:  # a line that a power cut left without its end is none
+        if line == "success":
+            ends.clear()
+        elif line:
+            ends.append(line)
+    return ends
+
+
+def _crashed_in_a_row(ends: Sequence[str]) -> int:
+    row = 0
+    for end in reversed(ends):
+        if end not in _CRASHES:
+            break
+        row += 1
+    return row
+
+
+def _read_facts(file: Path) -> _Facts:
+    try:
+        facts = json.loads(file.read_bytes())
+        return _Facts(str(facts["version"]), min(len(LADDER) - 1, max(0, int(facts["step"]))), str(facts["engine"]))
+    except FileNotFoundError:
+        return _Facts()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        _LOG.warning("%s cannot be read, so no engine is put aside: %s", file, error)
+        return _Facts()

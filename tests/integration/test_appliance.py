@@ -1,0 +1,315 @@
+"""speakd on a machine of its own: a real systemd in a container, install.sh, and all that may happen to it there.
+
+Where no container can be booted these tests are skipped, and say why: they are about the system, not about the voice.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from simulators.appliance import REPOSITORY, Machine, debian, obstacle, wait_for
+from simulators.broker import Mosquitto
+from simulators.controller import Controller
+
+pytestmark = [
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(bool(obstacle()), reason=f"no container can be booted: {obstacle()}"),
+]
+
+SOON_S: Final = 60.0
+"""For the service to speak again; some seconds where nobody else uses the machine."""
+
+SOURCES: Final = "/root/speakd"
+BUNDLE: Final = "/root/bundle"
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Mosquitto]:
+    """Give a broker that the machine reaches."""
+    with Mosquitto() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder for what takes long to make and can be used again: a minute each for Debian and the bundle."""
+    return Path(os.environ.get("SPEAKD_TEST_APPLIANCE") or tmp_path_factory.mktemp("appliance"))
+
+
+@pytest.fixture(scope="module")
+def bundle(kept: Path) -> Path:
+    """Give what `install.sh bundle` collects on this machine, for the Python of its Debian."""
+    folder = kept / "bundle"
+    if not folder.exists():
+        done = subprocess.run(
+            [REPOSITORY / "install.sh", "bundle", folder],
+            check=False,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHON": "/usr/bin/python3"},
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+    return folder
+
+
+@pytest.fixture(scope="module")
+def appliance(
+    tmp_path_factory: pytest.TempPathFactory, kept: Path, bundle: Path, broker: Mosquitto
+) -> Iterator[Appliance]:
+    """Give a machine on which speakd was installed from the bundle, without the network."""
+    root = tmp_path_factory.mktemp("machine") / "root"
+    with Machine(debian(kept), root) as machine:
+        shutil.copytree(bundle, machine.path(BUNDLE))
+        machine.copy_sources(SOURCES)
+        machine.write(
+            "/etc/speakd/speakd.toml",
+            f'[device]\nname = "bench"\n[mqtt]\nport = {broker.port}\nreconnect_max_s = 1\n[audio]\noutput = "null"\n',
+        )
+        appliance = Appliance(machine, broker)
+        appliance.install()
+        yield appliance
+    shutil.rmtree(root, ignore_errors=True)
+
+
+class Appliance:
+    """The machine, and somebody who commands it through the broker."""
+
+    def __init__(self, machine: Machine, broker: Mosquitto) -> None:
+        self.machine: Final = machine
+        self._port: Final = broker.port
+
+    def install(self) -> str:
+        """Install or upgrade; gives what it said."""
+        return self.machine.run(f"{SOURCES}/install.sh", "--offline", BUNDLE, timeout_s=600)
+
+    @property
+    def log(self) -> str:
+        """What the service said last."""
+        return self.machine.run("journalctl", "--unit=speakd", "--no-pager", "--lines=60", check=False)
+
+    @property
+    def pid(self) -> int:
+        """The daemon's, inside; 0 while there is none."""
+        return int(self.machine.run("systemctl", "show", "--property=MainPID", "--value", "speakd") or 0)
+
+    @property
+    def version(self) -> str:
+        """The installation that runs."""
+        return Path(self.machine.path("/opt/speakd/current").readlink()).name
+
+    def speaks(self, text: str = "The train is late.", within_s: float = SOON_S) -> bool:
+        """Tell whether it says something from start to end; asks until then."""
+        with Controller(self._port) as controller:
+            command = {"id": uuid.uuid4().hex, "text": text}
+
+            def said() -> bool:
+                controller.publish(command)
+                ends = [event for event in controller.events_of(command["id"]) if event["event"] == "finished"]
+                known = [event for event in controller.events_of(command["id"]) if event["event"] == "known"]
+                return bool(ends) or any(event.get("final", {}).get("event") == "finished" for event in known)
+
+            never = threading.Event()
+            wait_for(lambda: said() or never.wait(0.5), within_s, lambda: self.log)
+        return True
+
+    def restarted(self, before: int) -> None:
+        """Wait until systemd has started another one."""
+        wait_for(lambda: self.pid not in {0, before}, SOON_S, lambda: self.log)
+
+
+def test_it_is_installed_from_a_bundle_becomes_ready_and_speaks(appliance: Appliance) -> None:
+    assert appliance.machine.run("systemctl", "is-active", "speakd") == "active"
+    assert appliance.machine.run("systemctl", "is-enabled", "speakd") == "enabled"
+    user = appliance.machine.run("stat", "--format=%U", f"/proc/{appliance.pid}")
+    assert user == "speakd"
+    status = appliance.machine.run("systemctl", "show", "--property=StatusText", "--value", "speakd")
+    assert "en_US-joe-medium on onnxruntime" in status
+    assert appliance.speaks()
+
+
+def test_installing_again_changes_nothing(appliance: Appliance) -> None:
+    version = appliance.version
+    said = appliance.install()
+    assert "installed already" in said
+    assert appliance.version == version
+    assert appliance.speaks()
+
+
+@pytest.mark.parametrize("signal", ["KILL", "SEGV"])
+def test_it_speaks_again_after_a_crash(appliance: Appliance, signal: str) -> None:
+    before = appliance.pid
+    appliance.machine.run("kill", f"-{signal}", str(before))
+    appliance.restarted(before)
+    assert appliance.speaks()
+
+
+def test_the_watchdog_ends_what_does_not_move(appliance: Appliance) -> None:
+    appliance.machine.run(
+        "sh", "-c", "mkdir -p /run/systemd/system/speakd.service.d && printf '[Service]\\nWatchdogSec=3\\n' "
+        ">/run/systemd/system/speakd.service.d/quick.conf && systemctl daemon-reload && systemctl restart speakd",
+    )  # fmt: skip
+    before = appliance.pid
+    appliance.machine.run("kill", "-STOP", str(before))
+    appliance.restarted(before)
+    assert appliance.speaks()
+    appliance.machine.run("rm", "-r", "/run/systemd/system/speakd.service.d")
+    appliance.machine.run("systemctl", "daemon-reload")
+
+
+def test_a_killed_phoneme_worker_costs_nothing(appliance: Appliance) -> None:
+    assert appliance.speaks()
+    before = appliance.pid
+    appliance.machine.run("pkill", "-KILL", "-f", "espeak_worker")
+    assert appliance.speaks("No sentence is lost by this.")
+    assert appliance.pid == before
+
+
+def test_a_full_disk_does_not_silence_it(appliance: Appliance) -> None:
+    """The state folder is a small file system of its own, full to the last byte, before the start and while it runs."""
+    machine = appliance.machine
+    machine.run(
+        "sh", "-ec", "systemctl stop speakd; mkdir -p /mnt/state; mount -t tmpfs -o size=300m tmpfs /mnt/state;"
+        "cp -a /var/lib/speakd/. /mnt/state/; chown speakd: /mnt/state; mount --bind /mnt/state /var/lib/speakd;"
+        "systemctl start speakd",
+    )  # fmt: skip
+    assert appliance.speaks("There is room.")
+    machine.run("sh", "-c", "dd if=/dev/zero of=/mnt/state/fill bs=64k 2>/dev/null; true")
+    try:
+        assert appliance.speaks("There is none.")
+        machine.run("systemctl", "restart", "speakd")
+        assert appliance.speaks("There is still none.")
+    finally:
+        machine.run("sh", "-c", "systemctl stop speakd; umount /var/lib/speakd /mnt/state; systemctl start speakd")
+
+
+@pytest.mark.parametrize("year", ["1970-01-02", "2040-06-01"])
+def test_it_speaks_whatever_the_clock_says(appliance: Appliance, year: str) -> None:
+    """The clock of the container is that of this machine, so the daemon is told another one (libfaketime)."""
+    machine = appliance.machine
+    library = machine.run("sh", "-c", "ls /usr/lib/*/faketime/libfaketime.so.1")
+    drop_in = "\n".join(
+        (
+            "[Service]",
+            f"Environment=LD_PRELOAD={library} FAKETIME_TIMESTAMP_FILE=/var/lib/speakd/now FAKETIME_NO_CACHE=1",
+            "Environment=FAKETIME_DONT_FAKE_MONOTONIC=1",
+        )
+    )
+    machine.run(
+        "sh", "-ec", f"echo '+0' >/var/lib/speakd/now; mkdir -p /run/systemd/system/speakd.service.d;"
+        f"printf '%s\\n' '{drop_in}' >/run/systemd/system/speakd.service.d/clock.conf;"
+        "systemctl daemon-reload; systemctl restart speakd",
+    )  # fmt: skip
+    try:
+        assert appliance.speaks("Now.")
+        before = appliance.pid
+        machine.write("/var/lib/speakd/now", f"@{year} 12:00:00\n")
+        assert appliance.speaks("Then.")
+        assert appliance.pid == before, "a step of the clock is no reason to start again"
+        machine.run("systemctl", "restart", "speakd")
+        assert appliance.speaks("After a start in that year.")
+    finally:
+        machine.run("sh", "-c", "rm -r /run/systemd/system/speakd.service.d; systemctl daemon-reload")
+        machine.run("systemctl", "restart", "speakd")
+        machine.run("rm", "-f", "/var/lib/speakd/now")
+
+
+def test_a_power_cut_while_a_voice_is_imported(appliance: Appliance) -> None:
+    machine = appliance.machine
+    packs = machine.path("/var/lib/speakd/packs")
+    held = set(packs.iterdir())
+    model = machine.run(
+        "sh", "-c", "ls /opt/speakd/current/venv/lib/python3*/site-packages/*/*joe-medium.onnx | head -1"
+    )
+    add = f"STATE_DIRECTORY=/var/lib/speakd exec /usr/local/bin/speakd voice add {model} --name second"
+    machine.start("runuser", "-u", "speakd", "--", "sh", "-c", add)
+    wait_for(lambda: set(packs.iterdir()) != held, SOON_S, "nothing was written")
+    machine.cut_power()
+    machine.boot()
+    assert appliance.speaks()
+    voices = machine.run("env", "STATE_DIRECTORY=/var/lib/speakd", "/usr/local/bin/speakd", "voice", "list")
+    assert "broken" not in voices
+
+
+def test_a_power_cut_while_it_speaks_and_writes(appliance: Appliance) -> None:
+    for _ in range(3):
+        assert appliance.speaks("A sentence that the journal notes.")
+        appliance.machine.cut_power()
+        appliance.machine.boot()
+    assert appliance.speaks()
+
+
+def test_an_upgrade_keeps_everything_and_can_be_undone(appliance: Appliance) -> None:
+    machine = appliance.machine
+    config = machine.path("/etc/speakd/speakd.toml").read_text()
+    first = appliance.version
+    project = machine.path(f"{SOURCES}/pyproject.toml")
+    project.write_text(project.read_text().replace('version = "', 'version = "9.', 1))
+    appliance.install()
+    assert appliance.version.startswith("9.")
+    assert appliance.speaks("The new version speaks.")
+    assert machine.path("/etc/speakd/speakd.toml").read_text() == config
+    machine.run(f"{SOURCES}/install.sh", "rollback")
+    assert appliance.version == first
+    assert appliance.speaks("The old version speaks.")
+    assert machine.path("/etc/speakd/speakd.toml").read_text() == config
+
+
+def test_a_power_cut_while_it_is_upgraded_leaves_a_version_that_runs(appliance: Appliance) -> None:
+    machine = appliance.machine
+    before = appliance.version
+    project = machine.path(f"{SOURCES}/pyproject.toml")
+    project.write_text(project.read_text().replace('version = "', 'version = "8', 1))
+    upgrade = machine.start(f"{SOURCES}/install.sh", "--offline", BUNDLE)
+    versions = machine.path("/opt/speakd/versions")
+    wait_for(
+        lambda: any(
+            folder.name.startswith("8") and (folder / "venv/bin/pip").exists() for folder in versions.iterdir()
+        ),
+        SOON_S,
+        "no version was begun",
+    )
+    machine.cut_power()
+    upgrade.wait(30)
+    machine.boot()
+    assert appliance.version == before
+    assert appliance.speaks()
+    appliance.install()
+    assert appliance.version.startswith("8")
+    assert appliance.speaks()
+
+
+def test_a_version_that_does_not_start_is_undone(appliance: Appliance) -> None:
+    machine = appliance.machine
+    before = appliance.version
+    folder = machine.path(SOURCES)
+    app = folder / "daemon/app.py"
+    whole = app.read_text()
+    app.write_text(whole + '\nraise SystemExit("this version is broken")\n')
+    try:
+        said = machine.run(f"{SOURCES}/install.sh", "--offline", BUNDLE, check=False, timeout_s=600)
+    finally:
+        app.write_text(whole)
+    assert "runs on" in said or "still runs" in said
+    assert appliance.version == before
+    assert appliance.speaks()
+
+
+def test_uninstalling_leaves_what_belongs_to_its_owner(appliance: Appliance) -> None:
+    machine = appliance.machine
+    machine.run(f"{SOURCES}/install.sh", "--uninstall")
+    assert machine.run("systemctl", "is-active", "speakd", check=False) != "active"
+    assert not machine.path("/opt/speakd").exists()
+    assert machine.path("/var/lib/speakd/packs").exists()
+    assert machine.path("/etc/speakd/speakd.toml").exists()
+    machine.run(f"{SOURCES}/install.sh", "--uninstall", "--purge")
+    assert not machine.path("/var/lib/speakd").exists()
+    assert not machine.path("/etc/speakd").exists()
+    assert "speakd" not in machine.path("/etc/passwd").read_text()
