@@ -17,9 +17,6 @@ class Notifier:
     def __init__(self) -> None:
         address = os.environ.get("NOTIFY_SOCKET", "")
         self._address = f"\0{address[1:]}" if address.startswith("@") else address
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) if address else None
-        if self._socket is not None:
-            self._socket.settimeout(0)
         self.watchdog_s: Final = _watchdog_s()
         """How long systemd waits for a sign of life; None where it does not."""
 
@@ -44,17 +41,13 @@ class Notifier:
         """Ask for so much more time to get ready."""
         self._tell(f"EXTEND_TIMEOUT_USEC={round(seconds * 1e6)}")
 
-    def close(self) -> None:
-        """Say no more. Idempotent."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-
     def _tell(self, state: str) -> None:
-        if self._socket is not None:
-            # A systemd that is busy or gone: the next sign of life is as good as this one.
-            with contextlib.suppress(OSError):
-                self._socket.sendto(state.encode(), self._address)
+        if not self._address:
+            return
+        # A systemd that is busy or gone: the next sign of life is as good as this one.
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as opened:
+            opened.settimeout(0)
+            opened.sendto(state.encode(), self._address)
 
 
 def _watchdog_s() -> float | None:

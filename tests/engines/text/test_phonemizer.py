@@ -142,13 +142,10 @@ def test_a_text_that_overflows_espeak_harms_no_other(phonemizer: Phonemizer, rep
     assert phonemizer.phonemize("Hello, world.", "en-us") == HELLO
 
 
-def test_a_worker_that_died_between_calls_fails_one_call(phonemizer: Phonemizer) -> None:
+def test_a_worker_that_died_between_calls_costs_nothing(phonemizer: Phonemizer) -> None:
     pid = start(phonemizer)
     os.kill(pid, signal.SIGKILL)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    with pytest.raises(PhonemizerDiedError, match=r"SIGKILL.*'Good morning'") as caught:
-        phonemizer.phonemize("Good\0morning", "en-us")
-    assert caught.value.returncode == -signal.SIGKILL
     assert start(phonemizer) != pid
 
 
@@ -216,11 +213,11 @@ def test_nothing_is_left_behind() -> None:
     before = children(), descriptors()
     phonemizer = Phonemizer(PATIENT_S)
     for _ in range(3):
-        os.kill(start(phonemizer), signal.SIGKILL)
-        with pytest.raises(PhonemizerDiedError):
-            phonemizer.phonemize("Hello.", "en-us")
-        assert (children(), descriptors()) == before
+        pid = start(phonemizer)
+        os.kill(pid, signal.SIGKILL)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     start(phonemizer)
+    assert len(children() - before[0]) == 1
     phonemizer.close()
     assert (children(), descriptors()) == before
 
