@@ -256,6 +256,7 @@ def _status(service: Service, voice: VitsVoice, sink: Sink, supervision: Supervi
         audio=service.speaker.condition.audio_problem or "ok",
         commands=service.speaker.condition.commands_problem or "ok",
         connection=service.speaker.condition.connection_problem or "ok",
+        journal=service.speaker.condition.journal_problem or "ok",
         crashes=supervision.problem,
         realtime=service.speaker.condition.realtime,
     )

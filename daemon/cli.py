@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from daemon import app, bench, cli_voice
+from daemon import app, bench, cli_voice, journald
 from daemon.commands import LARGEST_VOLUME, Speak, make_command
 from daemon.config import Config, load
 from daemon.config_text import config_command
@@ -28,10 +28,11 @@ from engines.errors import SpeechError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit status: 0 done, 1 failed, 2 wrongly asked, 130 interrupted."""
     options = _parser().parse_args(arguments)
+    journal = journald.handler() if options.command == "run" else None
     logging.basicConfig(
         level=logging.DEBUG if options.verbose else logging.INFO if options.command == "run" else logging.WARNING,
         format="%(levelname)s %(name)s: %(message)s",  # journald and containers add the time themselves
-        stream=sys.stderr,
+        handlers=[journal or logging.StreamHandler()],
     )
     action: Callable[[argparse.Namespace], int] = options.action
     try:

@@ -162,7 +162,7 @@ class Rejected(_Payload):
     time: datetime = Field(default_factory=_now)
     code: str
     """encoding, json, field, too_long, too_large, retained, topic, reply_to, output, sound, rate, busy, queue_full,
-    storage, stopped."""
+    stopped."""
     reason: str
 
     def to_json(self) -> str:
@@ -275,6 +275,8 @@ class Status(_Payload):
     """'ok', or why the broker lets none through to us."""
     connection: str | None = None
     """'ok', or what is wrong with it: somebody else uses our client id."""
+    journal: str | None = None
+    """'ok', or why what was accepted would be forgotten in a crash: a full disk."""
     crashes: str | None = None
     """'ok', or what was put aside because it crashed again and again."""
     realtime: Mapping[str, str] | None = None

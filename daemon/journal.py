@@ -10,6 +10,7 @@ The file is bounded: of what has ended, the newest `keep` are remembered, so tha
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import logging
 import sqlite3
@@ -102,8 +103,16 @@ class Untold:
     origin: Origin
 
 
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
+_FULL_WORDS: Final = ("disk is full", "disk I/O error", "readonly")
+"""How SQLite says that the disk takes nothing. Its numbers reach Python from 3.11 on only."""
+
+
 class Journal:
-    """One file, one process, one thread. JournalError where the disk refuses."""
+    """One file, one process, one thread. JournalError where the disk refuses.
+
+    A disk that is full when it is opened keeps nobody silent: the journal is then in memory, and `problem` says so.
+    """
 
     def __init__(self, path: Path | None, *, keep: int = 10_000) -> None:
         """Open or create; a broken file is set aside and a new one begun. None: in memory only."""
@@ -111,6 +120,8 @@ class Journal:
         self._keep = keep
         self._accepted = 0
         self._told: list[str] = []
+        self.problem = ""
+        """Why nothing outlives a restart; empty where it does."""
         self._database = self._opened()
 
     def accept(self, command: Speak, origin: Origin, at: Clock) -> None:
@@ -211,8 +222,12 @@ class Journal:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             return _connect(str(self._path))
         except OSError as error:
+            if error.errno in _FULL:
+                return self._in_memory(error.strerror or str(error))
             raise JournalError(str(self._path), error.strerror or str(error)) from error
         except sqlite3.OperationalError as error:
+            if any(word in str(error) for word in _FULL_WORDS):
+                return self._in_memory(str(error))
             # Another daemon has it, or the folder takes no files: a new file would not help.
             raise JournalError(str(self._path), str(error)) from error
         except (sqlite3.DatabaseError, ValueError) as error:
@@ -221,6 +236,11 @@ class Journal:
                 return _connect(str(self._path))
             except sqlite3.Error as again:
                 raise JournalError(str(self._path), str(again)) from again
+
+    def _in_memory(self, reason: str) -> sqlite3.Connection:
+        self.problem = str(JournalError(str(self._path), reason))
+        _LOG.error("%s. Commands are spoken, but the next start will know nothing of them", self.problem)
+        return _connect(_MEMORY)
 
     def _set_aside(self, path: Path, reason: str) -> None:
         aside = path.with_name(f"{path.name}.broken-{time.time_ns()}")

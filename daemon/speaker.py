@@ -57,6 +57,8 @@ class Condition:
     """Why no command comes; empty while they may."""
     connection_problem: str = ""
     """What is wrong with the connection though it comes about: somebody else uses our client id."""
+    journal_problem: str = ""
+    """Why a crash would be followed by silence about what was accepted; empty where it would not."""
     realtime: Mapping[str, str] = field(default_factory=dict)
     """What was asked of the system, and its answers."""
 
@@ -109,8 +111,12 @@ class Speaker:
         self._rates = RateLimiter(bounds.rate_per_s, bounds.burst)
         self._arrivals = count(1)
         self._stopped = False
-        self.condition: Condition = Condition()
-        """For the status; replaced as a whole with every change."""
+        self._condition = Condition()
+
+    @property
+    def condition(self) -> Condition:
+        """How things are, for the status."""
+        return replace(self._condition, journal_problem=self._ledger.problem)
 
     @property
     def settings(self) -> Settings:
@@ -165,20 +171,20 @@ class Speaker:
 
     def _note(self, message: Inbox) -> None:
         """Take note of how things are."""
-        condition = self.condition
+        condition = self._condition
         match message:
             case AudioState(problem):
-                self.condition = replace(condition, audio_problem=problem)
+                self._condition = replace(condition, audio_problem=problem)
             case Subscribed(problem):
                 if problem:
                     _LOG.error("the broker refuses the subscription, so no command will come: %s", problem)
-                self.condition = replace(condition, commands_problem=problem)
+                self._condition = replace(condition, commands_problem=problem)
             case Disconnected(problem):
-                self.condition = replace(condition, connection_problem=problem or condition.connection_problem)
+                self._condition = replace(condition, connection_problem=problem or condition.connection_problem)
             case Steady():
-                self.condition = replace(condition, connection_problem="")
+                self._condition = replace(condition, connection_problem="")
             case RealtimeAnswer(what, answer):
-                self.condition = replace(condition, realtime={**condition.realtime, what: answer})
+                self._condition = replace(condition, realtime={**condition.realtime, what: answer})
             case _:
                 pass
 

@@ -75,7 +75,7 @@ class Supervision:
 
     def tell(self, status: Status) -> None:
         """Have `systemctl status` show how things are."""
-        told = (status.commands, status.audio, status.connection, status.crashes)
+        told = (status.commands, status.audio, status.connection, status.journal, status.crashes)
         problems = [problem for problem in told if problem is not None and problem != "ok"]
         self._notifier.status("; ".join(problems) or f"{status.voice} on {status.backend}, sound to {status.output}")
 

@@ -687,12 +687,15 @@ class TestAfterACrash:
         assert not again.began
         assert {e.id: e.code for e in again.events if isinstance(e, Failed)} == dict.fromkeys("ab", "interrupted")
 
-    def test_a_disk_that_takes_nothing_rejects(self, bench: Bench) -> None:
+    def test_a_disk_that_takes_nothing_silences_nobody(self, bench: Bench) -> None:
         bench.journal._database.close()
         bench.speak("a")
-        rejected = bench.events[-1]
-        assert isinstance(rejected, Rejected)
-        assert rejected.code == "storage"
+        assert bench.began == ["a"]
+        assert "closed" in bench.speaker.condition.journal_problem
+        bench.handle(PlaybackEnded("a", 0.0, 1.0, None, None))
+        bench.speak("a")
+        assert isinstance(bench.events[-1], Known), "what the disk forgot is known while this runs"
+        assert bench.began == ["a"]
 
 
 class TestOtherMessages:

@@ -85,6 +85,7 @@ class Machine:
             subprocess.run(["cp", "-a", "--reflink=auto", str(base), str(root)], check=True)
         self._host: subprocess.Popen[bytes] | None = None
         self._leader = 0
+        self._started: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Machine:  # noqa: PYI034  typing.Self is of Python 3.11
         self.boot()
@@ -122,6 +123,8 @@ class Machine:
             self._host.kill()
             self._host.wait()
         self._host = None
+        for process in self._started:
+            process.wait(10)
 
     def command(self, *arguments: str) -> list[str]:
         """Give what runs a command in it, as root."""
@@ -143,11 +146,14 @@ class Machine:
         assert not check or done.returncode == 0, f"{arguments} ended with {done.returncode}:\n{done.stdout[-4000:]}"
         return done.stdout.strip()
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start a command in it and go on."""
-        return subprocess.Popen(
-            self.command(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
+    def start(self, *arguments: str) -> Path:
+        """Start a command in it and go on, until the power is cut; gives the file with what it prints."""
+        output = self.root.with_suffix(f".{len(self._started)}")
+        with output.open("wb") as file:
+            self._started.append(
+                subprocess.Popen(self.command(*arguments), stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+            )
+        return output
 
     def path(self, inside: str) -> Path:
         """Give the path of a file in it as it is seen from outside."""
