@@ -116,7 +116,9 @@ needed_packages() {
     printf '%s\n' g++ python3-libnvinfer
   fi
   if [[ $1 == test ]]; then
-    printf '%s\n' g++ pulseaudio pulseaudio-utils opus-tools mosquitto-clients shellcheck
+    printf '%s\n' g++ pulseaudio pulseaudio-utils opus-tools mosquitto-clients shellcheck systemd
+    # For a machine of its own, which only root can boot.
+    [[ $EUID -ne 0 ]] || printf '%s\n' debootstrap systemd-container
   fi
 }
 

@@ -58,7 +58,7 @@ pip_install() { # FOLDER ARGUMENTS...
   [[ -t 1 ]] || quiet=(--quiet)
   [[ -z $offline_folder ]] || offline=(--no-index --find-links "$offline_folder/wheels")
   PIP_USE_PEP517=1 "$venv/bin/python" -I -m pip install "${quiet[@]}" "${offline[@]}" --no-input \
-    --disable-pip-version-check "$@" 9<&- >&2
+    --disable-pip-version-check --no-compile "$@" 9<&- >&2
 }
 
 build_version() { # NAME
@@ -85,7 +85,7 @@ build_version() { # NAME
   }
   rm -rf "$source"
   cp -r systemd "$folder/systemd"
-  "$folder/venv/bin/python" -I -m compileall -q "$folder/venv" >/dev/null || true # nobody may write there later
+  "$folder/venv/bin/python" -I -m compileall -q -j 0 "$folder/venv" >/dev/null || true # later nobody may write there
   sync -f "$folder" # all of it is on the disk before the file that says so
   touch "$folder/complete"
   sync -f "$folder"

