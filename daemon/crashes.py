@@ -111,6 +111,8 @@ class Crashes:
         _LOG.error("%s", self.problem)
 
     def _write(self) -> None:
+        if not self._folder.is_dir():
+            return  # nobody installed it as a service, so nobody notes how it ends either
         try:
             write_whole(self._folder / _FACTS, json.dumps(asdict(self._facts)).encode())
         except OSError as error:  # a full disk: the next crash is judged by what was known before

@@ -2,9 +2,11 @@
 
     python tests/bench/soak.py memory [--utterances 2000]
     python tests/bench/soak.py underruns [--minutes 10]
+    python tests/bench/soak.py service [--utterances 10000]
 
 The engine thread, the player and the pool as in the daemon, the default voice, the null sink: at once for `memory`,
-at the pace of a sound card for `underruns`, where another process keeps one core busy.
+at the pace of a sound card for `underruns`, where another process keeps one core busy. `service` is the whole daemon
+with a real broker, as fast as it can.
 """
 
 from __future__ import annotations
@@ -18,10 +20,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
 sys.path[:1] = [str(TESTS.parent), str(TESTS)]  # not this folder, where a file would be taken for our package daemon
+
+from simulators.long_run import long_run
 
 from daemon.engine_room import BUFFER_FRAMES
 from daemon.inbox import Inbox, PlaybackEnded
@@ -132,15 +137,21 @@ def underruns(packs: Path, minutes: float) -> dict[str, float | str]:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("what", choices=["memory", "underruns"])
-    arguments.add_argument("--utterances", type=int, default=2000)
+    arguments.add_argument("what", choices=["memory", "underruns", "service"])
+    arguments.add_argument("--utterances", type=int)
     arguments.add_argument("--minutes", type=float, default=10)
     options = arguments.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         packs = Path(folder)
         # In a process of its own: what an import takes would hide what speaking takes.
         subprocess.run([sys.executable, "-c", IMPORT, str(packs)], check=True, cwd=TESTS.parent)
-        found = memory(packs, options.utterances) if options.what == "memory" else underruns(packs, options.minutes)
+        match options.what:
+            case "memory":
+                found: Mapping[str, float | str] = memory(packs, options.utterances or 2000)
+            case "underruns":
+                found = underruns(packs, options.minutes)
+            case _:
+                found = long_run(packs, packs, options.utterances or 10_000).to_dict()
     print(json.dumps(found))
 
 

@@ -9,7 +9,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import Any, Final
 
@@ -87,6 +87,13 @@ class Controller:
     def events_of(self, command_id: str | None) -> list[Payload]:
         """Give what was said so far about one command."""
         return [event for event in self.events if event.get("id") == command_id]
+
+    def forget(self, kept: Collection[str]) -> list[Payload]:
+        """Drop the events of all commands but these, and give them: of ten thousand commands there are many."""
+        with self._changed:
+            dropped = [event for event in self.events if event.get("id") not in kept]
+            self.events[:] = [event for event in self.events if event.get("id") in kept]
+        return dropped
 
     def finals(self) -> list[Payload]:
         """Give all final events so far."""

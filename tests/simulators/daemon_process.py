@@ -49,7 +49,7 @@ class DaemonProcess:
         self.file: Final = folder / "speakd.toml"
         self.file.write_text(show(Config.model_validate(tables)), encoding="utf-8")
         self._log = folder / "speakd.log"
-        self._environment = {**os.environ, **(environment or {})}
+        self._environment = {**os.environ, "STATE_DIRECTORY": str(folder), **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> DaemonProcess:  # noqa: PYI034  typing.Self is of Python 3.11
