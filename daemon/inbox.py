@@ -12,6 +12,8 @@ from typing import TypeAlias
 from daemon.commands import Control, Speak
 from daemon.errors import PayloadError
 from device.format import Samples
+from power.mode import Decision
+from power.reading import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +229,20 @@ class ThreadDied:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadingTaken:
+    """The sensors were read."""
+
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True)
+class ModeChanged:
+    """The governor has decided otherwise than before: on another mode, or on what belongs to it."""
+
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
 class BridgeTurn:
     """A bridge has something to do, in the main thread."""
 
@@ -262,6 +278,8 @@ Inbox: TypeAlias = (
     | Subscribed
     | ProtocolRefused
     | ThreadDied
+    | ReadingTaken
+    | ModeChanged
     | BridgeTurn
     | Stop
 )
