@@ -23,6 +23,10 @@ class HelperError(PowerError):
         super().__init__(f"the power helper {reason}")
 
 
+class BoardChangedError(PowerError):
+    """Somebody else has chosen another power mode since: what was known of the board holds no more."""
+
+
 class NvpmodelError(PowerError):
     """The board's power mode could not be changed, or is not what was asked for. The text says why."""
 

@@ -1,7 +1,7 @@
 """The process in which jtop runs: what only it knows of a Jetson, as one JSON line a second on standard output.
 
-jtop never shares the daemon's process: importing it makes every later process of multiprocessing a fork, which is unsafe
-beside CUDA; its calls can wait for ever; and its licence is the AGPL.
+jtop never shares the daemon's process: importing it makes every later process of multiprocessing a fork, which is
+unsafe beside CUDA; its calls can wait for ever; and its licence is the AGPL.
 
     {"gpu_load": 0.31, "gpu_hz": 1575000000, "power_mode": "MAXN", "fans": {"pwmfan": 0.4}, "lacks": ["power"]}
     {"error": "The jtop.service is not active. ..."}
@@ -22,7 +22,8 @@ INTERVAL_S: Final = 2.0
 """Between two samples. The service takes a fifth of a core at its own interval of one second."""
 
 _MEGAHERTZ_BELOW: Final = 10_000
-"""NVML counts in MHz and sysfs, which jtop falls back to, in kHz under the same name: no GPU runs at 10 GHz or 10 MHz."""
+"""NVML counts in MHz and sysfs, which jtop falls back to, in kHz under the same name. No GPU runs at 10 GHz, and none
+at 10 MHz."""
 
 
 def samples(jetson: Any) -> Iterator[dict[str, object]]:  # noqa: ANN401  jtop ships no types

@@ -82,6 +82,10 @@ class Reader:
         self.errors = errors
         return texts
 
+    def text(self, path: Path) -> str | None:
+        """Give the text of one file; None where it cannot be read."""
+        return self.read([path]).get(path)
+
     def _willing(self, paths: Iterable[Path], errors: dict[Path, str]) -> list[Path]:
         wanted = list(paths)
         with self._lock:
