@@ -13,6 +13,7 @@ from daemon.commands import Control, Speak
 from daemon.errors import PayloadError
 from device.format import Samples
 from power.mode import Decision
+from power.modes import Applied
 from power.reading import Reading
 
 
@@ -243,6 +244,15 @@ class ModeChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ModeApplied:
+    """A decision has reached the board, as far as that lets itself be changed."""
+
+    applied: Applied
+    raised: bool = False
+    """Whether clocks were raised, and nothing slower was done: what it took is what a raise costs."""
+
+
+@dataclass(frozen=True, slots=True)
 class BridgeTurn:
     """A bridge has something to do, in the main thread."""
 
@@ -280,6 +290,7 @@ Inbox: TypeAlias = (
     | ThreadDied
     | ReadingTaken
     | ModeChanged
+    | ModeApplied
     | BridgeTurn
     | Stop
 )
