@@ -21,6 +21,7 @@ from daemon.commands import Speak
 from daemon.config import CacheConfig, Config, journal_file, state_folder
 from daemon.errors import DaemonError
 from daemon.events import Event, Failed, Finished, Rejected, Settings, Status
+from daemon.governing import Governing, make_governing
 from daemon.inbox import (
     AudioPage,
     BridgeTurn,
@@ -72,6 +73,7 @@ def run(config: Config) -> int:
     sink = make_sink(config)
     link: Link | None = None
     bridges: list[Bridge] = []
+    governing: Governing | None = None
 
     def publish(event: Event, origin: Origin) -> None:
         if link is not None:
@@ -109,6 +111,11 @@ def run(config: Config) -> int:
             link = Link(config, Status(state="offline", version=version()), service.inbox.put)
             bridges += _make_bridges(config, service, journal, sink)
             service.speaker.recover(Clock.now())
+            if config.power.enabled:
+                governing = make_governing(
+                    config.power, service.speaker, journal, obey=service.obey, post=service.inbox.put
+                )
+                governing.start()
             link.start()
             for bridge in bridges:
                 bridge.start()
@@ -120,12 +127,16 @@ def run(config: Config) -> int:
             # The phonemizer's answer may rightly take as long as it is configured to.
             limit_s = max(_LONGEST_STANDSTILL_S, config.limits.phonemes_timeout_s + _LONGEST_STANDSTILL_S / 2)
             supervision.ready({**service.pulses, "the connection": link.still_s}, limit_s=limit_s)
-            exit_status = _Server(service, link, journal, voice, sink, supervision).serve()
+            exit_status = _Server(service, link, journal, voice, sink, governing, supervision).serve()
         finally:
             supervision.stopping()
             service.speaker.handle(Stop(), Clock.now())
+            if governing is not None:
+                governing.stop()
             _settle_rest(service, link)
             service.stop()
+            if governing is not None:
+                governing.join()
             _settle_rest(service, link)
             if link is not None:
                 link.stop(Status(state="stopped", version=version()))
@@ -176,9 +187,17 @@ class _Server:
     """The main loop: one message after another, to the speaker and to whom else it concerns."""
 
     def __init__(
-        self, service: Service, link: Link, journal: Journal, voice: VitsVoice, sink: Sink, supervision: Supervision
+        self,
+        service: Service,
+        link: Link,
+        journal: Journal,
+        voice: VitsVoice,
+        sink: Sink,
+        governing: Governing | None,
+        supervision: Supervision,
     ) -> None:
         self._service = service
+        self._governing = governing
         self._speaker = service.speaker
         self._link = link
         self._journal = journal
@@ -230,8 +249,12 @@ class _Server:
 
     def _take(self, message: Inbox) -> None:
         """Let the speaker handle a message, and publish the status where it has changed."""
-        before = self._speaker.condition
-        self._speaker.handle(message, Clock.now())
+        before, at = self._speaker.condition, Clock.now()
+        if self._governing is not None:
+            self._governing.before(message, at)
+        self._speaker.handle(message, at)
+        if self._governing is not None:
+            self._governing.after(message, at)
         if isinstance(message, SpeakReceived | ControlReceived | PayloadRefused):
             message.acknowledge()
         if isinstance(message, Subscribed | Disconnected):
@@ -246,6 +269,7 @@ class _Server:
 
 
 def _status(service: Service, voice: VitsVoice, sink: Sink, supervision: Supervision) -> Status:
+    condition = service.speaker.condition
     return Status(
         state="online",
         version=version(),
@@ -253,12 +277,15 @@ def _status(service: Service, voice: VitsVoice, sink: Sink, supervision: Supervi
         backend=voice.backend,
         precision=voice.precision,
         output=sink.description,
-        audio=service.speaker.condition.audio_problem or "ok",
-        commands=service.speaker.condition.commands_problem or "ok",
-        connection=service.speaker.condition.connection_problem or "ok",
-        journal=service.speaker.condition.journal_problem or "ok",
+        audio=condition.audio_problem or "ok",
+        commands=condition.commands_problem or "ok",
+        connection=condition.connection_problem or "ok",
+        journal=condition.journal_problem or "ok",
         crashes=supervision.problem,
-        realtime=service.speaker.condition.realtime,
+        mode=condition.mode.value if condition.mode else None,
+        mode_reason=condition.mode_reason or None,
+        power=(condition.power_problem or "ok") if condition.mode else None,
+        realtime=condition.realtime,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Final
 from pydantic import Field, ValidationError
 
 from daemon.config_bridges import HermesConfig, HomeAssistantConfig, WyomingConfig
+from daemon.config_power import PowerConfig
 from daemon.config_problems import KeySchema, problems
 from daemon.config_sections import (
     AudioConfig,
@@ -41,6 +42,7 @@ __all__ = [
     "LimitsConfig",
     "MemoryConfig",
     "MqttConfig",
+    "PowerConfig",
     "RenderConfig",
     "VoiceConfig",
     "WyomingConfig",
@@ -72,6 +74,7 @@ class Config(Section):
     journal: JournalConfig = Field(default_factory=JournalConfig)
     cache: CacheConfig = Field(default_factory=CacheConfig)
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
+    power: PowerConfig = Field(default_factory=PowerConfig)
     homeassistant: HomeAssistantConfig = Field(default_factory=HomeAssistantConfig)
     hermes: HermesConfig = Field(default_factory=HermesConfig)
     wyoming: WyomingConfig = Field(default_factory=WyomingConfig)

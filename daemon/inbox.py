@@ -12,6 +12,9 @@ from typing import TypeAlias
 from daemon.commands import Control, Speak
 from daemon.errors import PayloadError
 from device.format import Samples
+from power.mode import Decision
+from power.modes import Applied
+from power.reading import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +230,29 @@ class ThreadDied:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadingTaken:
+    """The sensors were read."""
+
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True)
+class ModeChanged:
+    """The governor has decided otherwise than before: on another mode, or on what belongs to it."""
+
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class ModeApplied:
+    """A decision has reached the board, as far as that lets itself be changed."""
+
+    applied: Applied
+    raised: bool = False
+    """Whether clocks were raised, and nothing slower was done: what it took is what a raise costs."""
+
+
+@dataclass(frozen=True, slots=True)
 class BridgeTurn:
     """A bridge has something to do, in the main thread."""
 
@@ -262,6 +288,9 @@ Inbox: TypeAlias = (
     | Subscribed
     | ProtocolRefused
     | ThreadDied
+    | ReadingTaken
+    | ModeChanged
+    | ModeApplied
     | BridgeTurn
     | Stop
 )

@@ -49,6 +49,10 @@ class Order:
     """A sound to play in place of the text."""
 
 
+class _GiveBack:
+    """Stands among orders for `SynthesisThread.give_back`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """The phrase cache, who writes it, and what belongs in it from the start."""
@@ -93,13 +97,21 @@ class SynthesisThread(Worker):
         self._kept = kept
         self._record = _Record() if kept else None
         self._unprepared = list(kept.phrases) if kept else []
-        self._orders: queue.SimpleQueue[Order | None] = queue.SimpleQueue()
+        self._orders: queue.SimpleQueue[Order | _GiveBack | None] = queue.SimpleQueue()
         self._current: Job | None = None
         self._voice: VitsVoice | None = None
 
     def say(self, order: Order) -> None:
         """Queue an utterance; from any thread."""
         self._orders.put(order)
+
+    def be_frugal(self, *, frugal: bool) -> None:
+        """Take fewer, larger windows from the next sentence on, or not; from any thread once `made` has its result."""
+        self._synthesizer.frugal = frugal
+
+    def give_back(self) -> None:
+        """Return memory that only speaking needs, once nothing is being said; from any thread."""
+        self._orders.put(_GiveBack())
 
     def stop(self) -> None:
         """End after the window that is being computed. From any thread."""
@@ -140,6 +152,11 @@ class SynthesisThread(Worker):
                 continue
             if order is None:
                 return
+            if isinstance(order, _GiveBack):
+                if self._orders.empty():
+                    for voice in self._shelf.loaded:
+                        self._synthesizer.give_back(voice)
+                continue
             self._current = order.job
             try:
                 with self._precedence.urgent():

@@ -46,12 +46,28 @@ KEYS = {
     "journal": ["file", "keep", "speak_after_restart_s"],
     "cache": ["enabled", "folder", "max_mb", "min_free_mb", "phrases"],
     "limits": ["max_text_chars", "max_queue", "max_queue_bytes", "max_commands_per_s", "phonemes_timeout_s"],
+    "power": [
+        "enabled",
+        "interval_s",
+        "protect_c",
+        "hysteresis_c",
+        "idle_s",
+        "battery_low",
+        "jtop",
+        "helper",
+        "root",
+    ],
     "homeassistant": ["enabled", "discovery_prefix"],
     "hermes": ["enabled", "site_ids", "max_wav_mb"],
     "wyoming": ["enabled", "host", "port"],
 }
 
 BOUNDS = {
+    "power.interval_s": (0.5, 15),
+    "power.protect_c": (40, 120),
+    "power.hysteresis_c": (5, 30),
+    "power.idle_s": (10, 86_400),
+    "power.battery_low": (0, 90),
     "mqtt.port": (1, 65535),
     "mqtt.keepalive_s": (5, 3600),
     "mqtt.session_expiry_s": (0, 86400),
