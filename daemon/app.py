@@ -11,6 +11,8 @@ import queue
 import signal
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from types import FrameType
 
 from daemon.bridges import homeassistant
@@ -20,6 +22,7 @@ from daemon.commands import Speak
 from daemon.config import CacheConfig, Config, journal_file
 from daemon.errors import DaemonError
 from daemon.events import Event, Failed, Finished, Rejected, Settings, Status
+from daemon.figures import Figures, Vitals
 from daemon.inbox import (
     AudioPage,
     BridgeTurn,
@@ -44,6 +47,8 @@ from daemon.inbox import (
 from daemon.journal import Clock, Journal
 from daemon.link import Link
 from daemon.service import Service, make_sink
+from daemon.telemetry import Desk, begin_run, end_run
+from daemon.telemetry_backlog import Backlog
 from daemon.topics import Topics
 from device import heap, realtime
 from device.sink import Sink
@@ -64,9 +69,12 @@ def run(config: Config) -> int:
     """
     sink = make_sink(config)
     link: Link | None = None
+    desk: Desk | None = None
     bridges: list[Bridge] = []
 
     def publish(event: Event, origin: Origin) -> None:
+        if desk is not None:
+            desk.hear(event, time.monotonic())
         if link is not None:
             link.publish_event(event, origin)
         for bridge in bridges:
@@ -80,6 +88,7 @@ def run(config: Config) -> int:
     large_blocks = heap.map_large_blocks()
     with contextlib.closing(Journal(journal_file(config), keep=config.journal.keep)) as journal:
         topics = Topics(config.mqtt.topic_prefix, config.device.name)
+        restarts = begin_run(journal)
         service = Service(config, sink, journal, publish=publish, report=report, topic_of=topics.audio)
         _stop_on_signals(service)
         # paho's own thread has no one to tell of an exception but this.
@@ -91,6 +100,14 @@ def run(config: Config) -> int:
         try:
             voice = service.start()
             link = Link(config, Status(state="offline", version=version()), service.inbox.put)
+            backlog = Backlog(link.publish_telemetry)
+            desk = _make_desk(
+                config,
+                service,
+                link,
+                backlog,
+                Figures(sink.description, started_at=time.monotonic(), restarts=restarts),
+            )
             bridges += _make_bridges(config, service, journal, sink)
             service.speaker.recover(Clock.now())
             link.start()
@@ -101,7 +118,7 @@ def run(config: Config) -> int:
             service.inbox.put(RealtimeAnswer("memory", realtime.lock_memory()))
             service.inbox.put(RealtimeAnswer("garbage", realtime.freeze_garbage()))
             _LOG.info("voice %s on %s, sound to %s", voice.info.name, voice.backend, sink.description)
-            exit_status = _Server(service, link, journal, voice, sink).serve()
+            exit_status = _Server(service, link, journal, desk, backlog, lambda: _status(service, voice, sink)).serve()
         finally:
             service.speaker.handle(Stop(), Clock.now())
             _settle_rest(service, link)
@@ -112,6 +129,7 @@ def run(config: Config) -> int:
                 _settle_rest(service, link)
             for bridge in bridges:
                 bridge.stop()
+            end_run(journal, restarts)
     return exit_status
 
 
@@ -155,17 +173,27 @@ def _settle_rest(service: Service, link: Link | None) -> None:
 class _Server:
     """The main loop: one message after another, to the speaker and to whom else it concerns."""
 
-    def __init__(self, service: Service, link: Link, journal: Journal, voice: VitsVoice, sink: Sink) -> None:
+    def __init__(
+        self,
+        service: Service,
+        link: Link,
+        journal: Journal,
+        desk: Desk,
+        backlog: Backlog,
+        status: Callable[[], Status],
+    ) -> None:
         self._service = service
         self._speaker = service.speaker
         self._link = link
         self._journal = journal
-        self._voice = voice
-        self._sink = sink
+        self._desk = desk
+        self._backlog = backlog
+        self._status = status
 
     def serve(self) -> int:
         """Serve until told to stop; gives the exit status."""
         while True:
+            self._desk.tend(time.monotonic())
             match self._next():
                 case Stop(reason):
                     _LOG.info("stopping: %s", reason)
@@ -193,7 +221,7 @@ class _Server:
 
     def _next(self) -> Inbox:
         """Wait for a message, or until something that waits may have expired."""
-        deadline = min(self._speaker.next_deadline, self._link.steady_at)
+        deadline = min(self._speaker.next_deadline, self._link.steady_at, self._desk.next_at)
         try:
             return self._service.inbox.get(
                 timeout=None if math.isinf(deadline) else max(0.0, deadline - time.monotonic())
@@ -207,6 +235,7 @@ class _Server:
     def _take(self, message: Inbox) -> None:
         """Let the speaker handle a message, and publish the status where it has changed."""
         before = self._speaker.condition
+        self._desk.take(message, time.monotonic())
         self._speaker.handle(message, Clock.now())
         if isinstance(message, SpeakReceived | ControlReceived | PayloadRefused):
             message.acknowledge()
@@ -215,8 +244,20 @@ class _Server:
         if isinstance(message, Subscribed):
             self._link.publish_settings(self._speaker.settings)
             self._link.publish_untold(self._journal.untold())
+            self._backlog.flush()
         if isinstance(message, Subscribed) or self._speaker.condition != before:
-            self._link.publish_status(_status(self._service, self._voice, self._sink))
+            self._link.publish_status(self._status())
+
+
+def _make_desk(config: Config, service: Service, link: Link, backlog: Backlog, figures: Figures) -> Desk:
+    def probe() -> Vitals:
+        return replace(
+            service.vitals(), lost=backlog.lost, encoder_packets=link.audio_sent, encoder_drops=link.audio_lost
+        )
+
+    return Desk(
+        config.telemetry, config.alerts, figures, probe=probe, publish=backlog.publish, alert=link.publish_alert
+    )
 
 
 def _status(service: Service, voice: VitsVoice, sink: Sink) -> Status:

@@ -24,11 +24,13 @@ from daemon.config_sections import (
     Section,
     VoiceConfig,
 )
+from daemon.config_telemetry import AlertsConfig, PrometheusConfig, TelemetryConfig
 from daemon.config_toml import read_toml
 from daemon.errors import ConfigError
 
 __all__ = [
     "DEFAULT_PATH",
+    "AlertsConfig",
     "AudioConfig",
     "CacheConfig",
     "Config",
@@ -41,7 +43,9 @@ __all__ = [
     "LimitsConfig",
     "MemoryConfig",
     "MqttConfig",
+    "PrometheusConfig",
     "RenderConfig",
+    "TelemetryConfig",
     "VoiceConfig",
     "WyomingConfig",
     "journal_file",
@@ -71,6 +75,9 @@ class Config(Section):
     journal: JournalConfig = Field(default_factory=JournalConfig)
     cache: CacheConfig = Field(default_factory=CacheConfig)
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
+    telemetry: TelemetryConfig = Field(default_factory=TelemetryConfig)
+    alerts: AlertsConfig = Field(default_factory=AlertsConfig)
+    prometheus: PrometheusConfig = Field(default_factory=PrometheusConfig)
     homeassistant: HomeAssistantConfig = Field(default_factory=HomeAssistantConfig)
     hermes: HermesConfig = Field(default_factory=HermesConfig)
     wyoming: WyomingConfig = Field(default_factory=WyomingConfig)

@@ -113,6 +113,20 @@ class WordReached:
 
 
 @dataclass(frozen=True, slots=True)
+class Stages:
+    """Where the time went until an utterance's first samples."""
+
+    begun_at: float
+    """When the engine thread took it."""
+    first_at: float
+    """When the first samples were there."""
+    text_s: float | None = None
+    """From text to phonemes. This and the next two: None where they were recorded before."""
+    acoustic_s: float | None = None
+    window_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SynthesisEnded:
     """The engine thread has handed on all samples of an utterance."""
 
@@ -124,6 +138,8 @@ class SynthesisEnded:
     voice: str
     backend: str
     precision: str
+    stages: Stages | None = None
+    """None where it is no speech that began here: a sound, or what goes on after an interruption."""
 
     @property
     def rtf(self) -> float | None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import logging
 import queue
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from daemon.cache import LONGEST_CHARS, LONGEST_S, Keeper, Phrase, PhraseCache, key_of, pieces
-from daemon.inbox import Inbox, SynthesisEnded
+from daemon.inbox import Inbox, Stages, SynthesisEnded
 from daemon.job import Job
 from daemon.player import Player
 from daemon.worker import Worker
-from device.errors import PoolClosedError
+from device.errors import DeviceError, PoolClosedError
 from device.format import RATE, Samples, seconds
 from device.memory import AudioChunk
 from engines.errors import AbandonedError, SpeechError, excerpt
@@ -66,6 +68,8 @@ class Engines:
     shelf: VoiceShelf
     close: Callable[[], None]
     """Frees all of it, the voices too."""
+    gpu_memory: Callable[[], tuple[int, int] | None] = lambda: None
+    """Gives the free and all bytes of the GPU's memory; None where there is no GPU. For the engine thread."""
 
 
 class SynthesisThread(Worker):
@@ -89,6 +93,7 @@ class SynthesisThread(Worker):
         self._precedence = precedence or Precedence()
         self._synthesizer: Synthesizer
         self._shelf: VoiceShelf
+        self._gpu_memory: Callable[[], tuple[int, int] | None]
         self._player = player
         self._kept = kept
         self._record = _Record() if kept else None
@@ -96,6 +101,8 @@ class SynthesisThread(Worker):
         self._orders: queue.SimpleQueue[Order | None] = queue.SimpleQueue()
         self._current: Job | None = None
         self._voice: VitsVoice | None = None
+        self.gpu_memory: tuple[int, int] | None = None
+        """Free and all bytes after the last utterance; None where there is no GPU. To be read by any thread."""
 
     def say(self, order: Order) -> None:
         """Queue an utterance; from any thread."""
@@ -122,6 +129,8 @@ class SynthesisThread(Worker):
             self.made.set_exception(error)
             return
         self._synthesizer, self._shelf = engines.synthesizer, engines.shelf
+        self._gpu_memory = engines.gpu_memory
+        self._measure()
         self.made.set_result(engines)
         try:
             self._serve()
@@ -143,11 +152,12 @@ class SynthesisThread(Worker):
                     complete, error = self._say(order)
             finally:
                 self._current = self._voice = None
+                self._measure()
             self._player.end(order.job, error, complete=complete)
 
     def _say(self, order: Order) -> tuple[bool, Exception | None]:
         """Give whether all samples were handed on, and what kept them from it."""
-        job = order.job
+        job, begun_at = order.job, time.monotonic()
         tally = Tally(words=job.words, sentences=job.sentences)
         try:
             voice = self._voice = self._shelf.get(order.voice, order.language)
@@ -184,9 +194,16 @@ class SynthesisThread(Worker):
                 voice=voice.info.name,
                 backend=voice.backend,
                 precision=voice.precision,
+                stages=None if job.start or order.clip is not None else _stages(tally, begun_at),
             )
         )
         return True, None
+
+    def _measure(self) -> None:
+        """Take note of the GPU's memory. Where the GPU does not even say that, the next window will tell why."""
+        self.gpu_memory = None
+        with suppress(DeviceError):
+            self.gpu_memory = self._gpu_memory()
 
     def _find(self, utterance: Utterance, voice: VitsVoice, *, again: bool = False) -> _Phrase:
         """Look a phrase up. `again`: it goes on after an interruption, which makes it no phrase that is said twice."""
@@ -237,6 +254,15 @@ class SynthesisThread(Worker):
                 self._unprepared.append(text)
                 return
         self._finish(phrase, tally)
+
+
+def _stages(tally: Tally, begun_at: float) -> Stages | None:
+    if tally.first_s is None or tally.first_at is None:
+        return None  # there was nothing to say
+    if not tally.first_s:
+        return Stages(begun_at, tally.first_at)
+    window_s = tally.first_s - tally.text_s - tally.acoustic_s
+    return Stages(begun_at, tally.first_at, tally.text_s, tally.acoustic_s, window_s)
 
 
 @dataclass(frozen=True, slots=True)
