@@ -176,7 +176,7 @@ def _card_words(facts: Facts) -> str:
 
 def _bad_voice(facts: Facts) -> float:
     check = facts.figures.self_check
-    return float(check is not None and check.state == "failed")
+    return float(check is not None and check.state != "passed")
 
 
 def _voice_words(facts: Facts) -> str:

@@ -46,8 +46,9 @@ from daemon.inbox import (
 )
 from daemon.journal import Clock, Journal
 from daemon.link import Link
+from daemon.self_check import SelfChecks
 from daemon.service import Service, make_sink
-from daemon.telemetry import Desk, begin_run, end_run
+from daemon.telemetry import Desk, begin_run, end_run, resident_bytes
 from daemon.telemetry_backlog import Backlog
 from daemon.topics import Topics
 from device import heap, realtime
@@ -101,13 +102,8 @@ def run(config: Config) -> int:
             voice = service.start()
             link = Link(config, Status(state="offline", version=version()), service.inbox.put)
             backlog = Backlog(link.publish_telemetry)
-            desk = _make_desk(
-                config,
-                service,
-                link,
-                backlog,
-                Figures(sink.description, started_at=time.monotonic(), restarts=restarts),
-            )
+            figures = Figures(sink.description, started_at=time.monotonic(), restarts=restarts)
+            desk = _make_desk(config, service, link, backlog, figures, journal)
             bridges += _make_bridges(config, service, journal, sink)
             service.speaker.recover(Clock.now())
             link.start()
@@ -249,14 +245,29 @@ class _Server:
             self._link.publish_status(self._status())
 
 
-def _make_desk(config: Config, service: Service, link: Link, backlog: Backlog, figures: Figures) -> Desk:
+def _make_desk(
+    config: Config, service: Service, link: Link, backlog: Backlog, figures: Figures, journal: Journal
+) -> Desk:
     def probe() -> Vitals:
         return replace(
-            service.vitals(), lost=backlog.lost, encoder_packets=link.audio_sent, encoder_drops=link.audio_lost
+            service.vitals(),
+            process_bytes=resident_bytes(),
+            lost=backlog.lost,
+            encoder_packets=link.audio_sent,
+            encoder_drops=link.audio_lost,
         )
 
+    checks = None
+    if config.telemetry.self_check:
+        checks = SelfChecks(journal, service.sample, service.verify, service.inbox.put, Clock.now())
     return Desk(
-        config.telemetry, config.alerts, figures, probe=probe, publish=backlog.publish, alert=link.publish_alert
+        config.telemetry,
+        config.alerts,
+        figures,
+        probe=probe,
+        publish=backlog.publish,
+        alert=link.publish_alert,
+        checks=checks,
     )
 
 

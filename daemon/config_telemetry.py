@@ -11,7 +11,7 @@ class TelemetryConfig(Section):
     """Figures about this device, on its telemetry topic."""
 
     interval_s: int = Field(
-        default=15, ge=1, le=3600, description="How often they are published; a change of state comes sooner; seconds"
+        default=15, ge=1, le=3600, description="How often they are published, beside changes of state; seconds"
     )
     self_check: bool = Field(
         default=True,

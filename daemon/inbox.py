@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from daemon.commands import Control, Speak
 from daemon.errors import PayloadError
+from daemon.telemetry_messages import SelfCheck
 from device.format import Samples
 from power.mode import Decision
 from power.reading import Reading
@@ -259,6 +260,18 @@ class ModeChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class SelfChecked:
+    """The voice has judged itself."""
+
+    check: SelfCheck | None
+    """None: a command came first."""
+    key: str = ""
+    """Of the voice's record."""
+    record: str | None = None
+    """How it sounds, as JSON, where there was no record yet."""
+
+
+@dataclass(frozen=True, slots=True)
 class BridgeTurn:
     """A bridge has something to do, in the main thread."""
 
@@ -296,6 +309,7 @@ Inbox: TypeAlias = (
     | ThreadDied
     | ReadingTaken
     | ModeChanged
+    | SelfChecked
     | BridgeTurn
     | Stop
 )

@@ -24,8 +24,7 @@ from daemon.player import Player
 from daemon.queue import Waiting
 from daemon.rendering import Renderers, RenderOrder
 from daemon.speaker import Bounds, Hands, Speaker
-from daemon.synthesis import Kept, Order, SynthesisThread
-from daemon.telemetry import resident_bytes
+from daemon.synthesis import Kept, Order, Sample, SynthesisThread
 from daemon.worker import Worker
 from device.alsa import AlsaSink
 from device.memory import SAMPLE_BYTES
@@ -147,13 +146,20 @@ class Service:
             speaking=speaking,
             queue=waiting,
             rendering=rendering,
-            process_bytes=resident_bytes(),
             pool_buffers=pool.size,
             pool_used=pool.size - pool.free,
             buffer_bytes=pool.capacity * SAMPLE_BYTES,
             gpu_free_bytes=free,
             gpu_total_bytes=total,
         )
+
+    def verify(self, voice: str) -> None:
+        """Compare a voice's files with what they were; VoiceError where they are not the same. From any thread."""
+        self._store.get(voice)
+
+    def sample(self, sample: Sample) -> None:
+        """See `SynthesisThread.sample`."""
+        self._engine.sample(sample)
 
     def _make_cache(self, config: Config) -> Kept:
         settings = config.cache

@@ -22,8 +22,9 @@ from device.errors import DeviceError, PoolClosedError
 from device.format import RATE, Samples, seconds
 from device.memory import AudioChunk
 from engines.errors import AbandonedError, SpeechError, excerpt
+from engines.pack import PackInfo
 from engines.precedence import Precedence
-from engines.shelf import VoiceShelf
+from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.vits import VitsVoice
 
@@ -58,6 +59,17 @@ class Kept:
     cache: PhraseCache
     keeper: Keeper
     phrases: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What the preferred voice is to say unheard, as its pack has it and with nobody's preferences."""
+
+    texts: Sequence[str]
+    seed: int
+    take: Callable[[list[Samples] | None, PackInfo | None, str], None]
+    """Called in the engine thread with the sound of each text, or None where a command came first, or, told last,
+    something went wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +110,24 @@ class SynthesisThread(Worker):
         self._kept = kept
         self._record = _Record() if kept else None
         self._unprepared = list(kept.phrases) if kept else []
-        self._orders: queue.SimpleQueue[Order | None] = queue.SimpleQueue()
+        self._orders: queue.SimpleQueue[Order | Sample | None] = queue.SimpleQueue()
         self._current: Job | None = None
         self._voice: VitsVoice | None = None
+        self._sampled: VitsVoice | None = None
+        """What speaks to nobody."""
         self.gpu_memory: tuple[int, int] | None = None
         """Free and all bytes after the last utterance; None where there is no GPU. To be read by any thread."""
 
     def say(self, order: Order) -> None:
         """Queue an utterance; from any thread."""
         self._orders.put(order)
+        sampled = self._sampled
+        if sampled is not None:
+            sampled.abandon()
+
+    def sample(self, sample: Sample) -> None:
+        """Have something said to nobody, once nothing else is to be done; a command that comes ends it at once."""
+        self._orders.put(sample)
 
     def stop(self) -> None:
         """End after the window that is being computed. From any thread."""
@@ -146,6 +167,9 @@ class SynthesisThread(Worker):
                 continue
             if order is None:
                 return
+            if isinstance(order, Sample):
+                self._sample(order)
+                continue
             self._current = order.job
             try:
                 with self._precedence.urgent():
@@ -198,6 +222,31 @@ class SynthesisThread(Worker):
             )
         )
         return True, None
+
+    def _sample(self, sample: Sample) -> None:
+        """Say the texts to nobody."""
+        info: PackInfo | None = None
+        sounds: list[Samples] = []
+        problem: str | None = None
+        try:
+            voice = self._sampled = self._shelf.get()
+            info = voice.info
+            for text in sample.texts:
+                utterance = Utterance(text, Preferences().delivery(info), sample.seed)
+                pieces = []
+                for chunk in self._synthesizer.chunks(utterance, voice, Tally(), self._is_wanted):
+                    pieces.append(chunk.samples.copy())
+                    chunk.release()
+                sounds.append(np.concatenate(pieces) if pieces else np.zeros(0, np.float32))
+        except (SpeechError, PoolClosedError) as error:
+            problem = "" if isinstance(error, AbandonedError) else str(error)
+        finally:
+            self._sampled = None
+        complete = problem is None and not self._is_wanted()
+        sample.take(sounds if complete else None, info, problem or "")
+
+    def _is_wanted(self) -> bool:
+        return not self._orders.empty()
 
     def _measure(self) -> None:
         """Take note of the GPU's memory. Where the GPU does not even say that, the next window will tell why."""

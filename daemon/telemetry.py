@@ -19,9 +19,11 @@ from daemon.config import AlertsConfig, TelemetryConfig
 from daemon.errors import JournalError
 from daemon.events import Event
 from daemon.figures import Figures, Vitals
-from daemon.inbox import AudioState, Inbox, ModeChanged, ReadingTaken
+from daemon.inbox import AudioState, Inbox, ModeChanged, ReadingTaken, SelfChecked, SpeakReceived
 from daemon.journal import Journal
-from daemon.telemetry_messages import Alert, SelfCheck, Telemetry
+from daemon.self_check import Moment, SelfChecks
+from daemon.telemetry_messages import Alert, Telemetry
+from power.mode import Mode
 
 _LOG = logging.getLogger(__name__)
 
@@ -67,8 +69,12 @@ class Desk:
         probe: Callable[[], Vitals],
         publish: Callable[[Telemetry], int],
         alert: Callable[[Alert], None],
+        checks: SelfChecks | None = None,
     ) -> None:
         """`probe` asks others for what they know; `publish` gives how many bytes it sent."""
+        self._checks = checks
+        if checks is not None:
+            figures.self_check = checks.last
         self._interval_s = config.interval_s
         self._figures = figures
         self._alerts = Alerts(rules(alerts))
@@ -88,10 +94,13 @@ class Desk:
     def next_at(self) -> float:
         """When `tend` wants to be called, in seconds of `time.monotonic`."""
         change_at = max(self._changes_at, 0.0) if self._changed else math.inf
-        return min(self._due_at, self._judge_at, change_at)
+        check_at = math.inf if self._checks is None else self._checks.next_at
+        return min(self._due_at, self._judge_at, change_at, check_at)
 
     def take(self, message: Inbox, now: float) -> None:
         """Count a message, before the speaker handles it."""
+        if self._checks is not None and isinstance(message, SpeakReceived):
+            self._checks.disturb(now)
         match message:
             case ReadingTaken(reading):
                 before = self._figures.reading
@@ -109,6 +118,8 @@ class Desk:
                 if problem != self._audio_problem:
                     self._audio_problem = problem
                     self._judge_at = min(self._judge_at, now)
+            case SelfChecked():
+                self._checked(message, now)
             case _:
                 self._figures.take(message, now)
 
@@ -116,16 +127,13 @@ class Desk:
         """Count what becomes of a command."""
         self._figures.hear(event, now)
 
-    def checked(self, check: SelfCheck) -> None:
-        """Take note of how the voice judged itself."""
-        self._figures.self_check = check
-        self._note_change()
-
     def tend(self, now: float) -> None:
         """Judge and publish what is due."""
         if now < self.next_at:
             return
         vitals = self._probe()
+        if self._checks is not None:
+            self._checks.tend(self._moment(vitals), now)
         figures = self._figures.snapshot(vitals, now)
         facts = Facts(
             figures,
@@ -154,6 +162,21 @@ class Desk:
             self._changed = False
             self._due_at = now + self._interval_s
             self._changes_at = now + size / _BUDGET
+
+    def _checked(self, message: SelfChecked, now: float) -> None:
+        found = None if self._checks is None else self._checks.take(message, now)
+        if found is not None:
+            self._figures.self_check = found
+            self._judge_at = min(self._judge_at, now)
+            self._note_change()
+
+    def _moment(self, vitals: Vitals) -> Moment:
+        reading, decision = self._figures.reading, self._figures.decision
+        return Moment(
+            idle=not (vitals.speaking or vitals.queue or vitals.rendering),
+            hottest=None if reading is None else reading.hottest,
+            strained=bool(reading and reading.throttling) or (decision is not None and decision.mode is Mode.PROTECT),
+        )
 
     def _note_change(self) -> None:
         self._changed = True
