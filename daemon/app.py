@@ -104,7 +104,7 @@ def run(config: Config) -> int:
             backlog = Backlog(link.publish_telemetry)
             figures = Figures(sink.description, started_at=time.monotonic(), restarts=restarts)
             desk = _make_desk(config, service, link, backlog, figures, journal)
-            bridges += _make_bridges(config, service, journal, sink)
+            bridges += _make_bridges(config, service, journal, sink, desk)
             service.speaker.recover(Clock.now())
             link.start()
             for bridge in bridges:
@@ -129,7 +129,7 @@ def run(config: Config) -> int:
     return exit_status
 
 
-def _make_bridges(config: Config, service: Service, journal: Journal, sink: Sink) -> list[Bridge]:
+def _make_bridges(config: Config, service: Service, journal: Journal, sink: Sink, desk: Desk) -> list[Bridge]:
     """Make those that are configured; their protocols are loaded only here."""
     bridges: list[Bridge] = []
     post = service.inbox.put
@@ -151,6 +151,10 @@ def _make_bridges(config: Config, service: Service, journal: Journal, sink: Sink
         from daemon.bridges.wyoming import Wyoming  # noqa: PLC0415  loads the package, 30 ms that few need
 
         bridges.append(Wyoming(config, post, version=version()))
+    if config.prometheus.enabled:
+        from daemon.bridges.prometheus import Prometheus  # noqa: PLC0415  likewise
+
+        bridges.append(Prometheus(config, lambda: desk.latest))
     return bridges
 
 
