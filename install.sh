@@ -111,6 +111,10 @@ needed_packages() {
   fi
   if [[ $1 == test ]]; then
     printf '%s\n' g++ pulseaudio pulseaudio-utils opus-tools mosquitto-clients shellcheck
+    # For the dashboard. Ubuntu has it as a snap only: there `.venv/bin/playwright install chromium` brings one.
+    if ! grep -qs '^ID=ubuntu' /etc/os-release; then
+      printf '%s\n' chromium
+    fi
   fi
 }
 
