@@ -117,6 +117,10 @@ needed_packages() {
   fi
   if [[ $1 == test ]]; then
     printf '%s\n' g++ pulseaudio pulseaudio-utils opus-tools mosquitto-clients shellcheck systemd
+    # For the dashboard. Ubuntu has it as a snap only: there `.venv/bin/playwright install chromium` brings one.
+    if ! grep -qs '^ID=ubuntu' /etc/os-release; then
+      printf '%s\n' chromium
+    fi
     # For a machine of its own, which only root can boot.
     [[ $EUID -ne 0 ]] || printf '%s\n' debootstrap systemd-container
   fi

@@ -16,7 +16,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from daemon.commands import COMMANDS, Command, Speak
-from daemon.events import Event, Rejected, Settings, Status
+from daemon.events import Event, QueuedCommand, Rejected, Settings, Status, VoiceInfo
+from daemon.telemetry_messages import Alert, Latency, Memory, SelfCheck, Telemetry
 
 CONTRACT: Final = "1.0.0"
 """The contract's own version. The first number counts changes that break what worked, the second additions."""
@@ -25,11 +26,25 @@ Json: TypeAlias = dict[str, Any]
 
 _READ: Final[tuple[type[BaseModel], ...]] = tuple(COMMANDS.values())
 _EVENTS: Final[tuple[type[BaseModel], ...]] = get_args(Event)
-_TOLD: Final[tuple[type[BaseModel], ...]] = (*_EVENTS, Settings, Status)
+_TOLD: Final[tuple[type[BaseModel], ...]] = (*_EVENTS, Settings, Status, Telemetry, Alert)
+
+_PARTS: Final[tuple[type[BaseModel], ...]] = (QueuedCommand, VoiceInfo, Latency, Memory, SelfCheck)
+"""What stands within those."""
+
+_WRITES_NULL: Final = (Rejected, Telemetry, Alert)
+"""Whose fields are all there, even where they are null. In others what is null is left out."""
+
+_QOS: Final = {"telemetry": 0}
+"""Of what has another one than 1."""
+
+_RETAINED: Final = ("settings", "status", "telemetry")
 
 _SCHEMAS: Final = "#/components/schemas/"
 
-_SPEAKS_OF: Final = "The topics of one robot's or kiosk's voice. Everything is published and subscribed with QoS 1."
+_SPEAKS_OF: Final = (
+    "The topics of one robot's or kiosk's voice. Everything is published and subscribed with QoS 1, "
+    "but for telemetry, with QoS 0."
+)
 
 _SCOPE: Final = {
     "description": "A device's name; `all` for every device; `group/<name>` for those of a group.",
@@ -128,6 +143,8 @@ def _device_channels() -> Json:
         "event": channel("event", events, map(_name, _EVENTS)),
         "settings": channel("settings", "Retained: what may change while it runs", iter(["settings"])),
         "status": channel("status", "Retained: whether it is there, and how it is", iter(["status"])),
+        "telemetry": channel("telemetry", "Retained: figures, every some seconds", iter(["telemetry"])),
+        "alert": channel("alert", "A figure has left its bounds, or is back", iter(["alert"])),
         "audio": channel("audio/{id}", "Speech of a command with output `stream`", iter(["audio"]), id=_ID),
     }
 
@@ -150,6 +167,8 @@ def _device_operations() -> Json:
         "tellEvent": _operation("send", "event", [_name(kind) for kind in _EVENTS]),
         "tellSettings": _operation("send", "settings", ["settings"]),
         "tellStatus": _operation("send", "status", ["status"]),
+        "tellTelemetry": _operation("send", "telemetry", ["telemetry"]),
+        "tellAlert": _operation("send", "alert", ["alert"]),
         "sendAudio": _operation("send", "audio", ["audio"]),
     }
 
@@ -158,7 +177,7 @@ def _operation(action: Literal["receive", "send"], channel: str, names: list[str
     return {
         "action": action,
         "channel": {"$ref": f"#/channels/{channel}"},
-        "bindings": {"mqtt": {"qos": 1, "retain": channel in {"settings", "status"}}},
+        "bindings": {"mqtt": {"qos": _QOS.get(channel, 1), "retain": channel in _RETAINED}},
         "messages": [_channel_message_ref(channel, name) for name in names],
     }
 
@@ -206,13 +225,13 @@ def _schemas(refs: str) -> Json:
     for schema in schemas.values():
         for field in schema.get("properties", {}).values():
             field.pop("title", None)  # the name once more, in capitals
-    for kind in (*_READ, *_TOLD):
+    for kind in (*_READ, *_TOLD, *_PARTS):
         schema = schemas[kind.__name__]
         for field, words in _descriptions(kind).items():
             schema["properties"][field].setdefault("description", words)
         if kind in _TOLD:
             schema["required"] = [
-                name for name, field in schema["properties"].items() if kind is Rejected or not _may_be_null(field)
+                name for name, field in schema["properties"].items() if kind in _WRITES_NULL or not _may_be_null(field)
             ]
     return schemas
 

@@ -6,11 +6,10 @@ import contextlib
 import importlib.metadata
 import json
 import logging
-import math
-import queue
 import signal
 import threading
 import time
+from dataclasses import replace
 from types import FrameType
 from typing import Final
 
@@ -21,32 +20,17 @@ from daemon.commands import Speak
 from daemon.config import CacheConfig, Config, journal_file, state_folder
 from daemon.errors import DaemonError
 from daemon.events import Event, Failed, Finished, Rejected, Settings, Status
+from daemon.figures import Figures, Vitals
 from daemon.governing import Governing, make_governing
-from daemon.inbox import (
-    AudioPage,
-    BridgeTurn,
-    Connected,
-    ControlReceived,
-    Disconnected,
-    Inbox,
-    Origin,
-    PayloadRefused,
-    ProtocolRefused,
-    Published,
-    RealtimeAnswer,
-    RenderEnded,
-    SpeakReceived,
-    Steady,
-    Stop,
-    Subscribed,
-    ThreadDied,
-    Tick,
-    Told,
-)
+from daemon.inbox import Origin, RealtimeAnswer, SpeakReceived, Stop, ThreadDied
 from daemon.journal import Clock, Journal
 from daemon.link import Link
+from daemon.main_loop import MainLoop, Parts, settle_rest
+from daemon.self_check import SelfChecks
 from daemon.service import Service, make_sink
 from daemon.supervision import Supervision
+from daemon.telemetry import Desk, begin_run, end_run, resident_bytes
+from daemon.telemetry_backlog import Backlog
 from daemon.topics import Topics
 from device import heap, realtime
 from device.sink import Sink
@@ -66,38 +50,42 @@ def version() -> str:
 def run(config: Config) -> int:
     """Serve until SIGTERM or SIGINT; gives the exit status, 1 where a thread died.
 
-    JournalError where another speakd has the journal, or the disk takes none.
+    JournalError where another speakd has the journal.
     """
     supervision = Supervision(state_folder(), version())
     supervision.wait()
-    sink = make_sink(config)
-    link: Link | None = None
-    bridges: list[Bridge] = []
-    governing: Governing | None = None
-
-    def publish(event: Event, origin: Origin) -> None:
-        if link is not None:
-            link.publish_event(event, origin)
-        for bridge in bridges:
-            bridge.told(event, origin)
-
-    def report(settings: Settings) -> None:
-        if link is not None:
-            link.publish_settings(settings)
-
-    precedence = realtime.take_precedence()  # before there are threads, which inherit it
-    large_blocks = heap.map_large_blocks()
     with contextlib.closing(Journal(journal_file(config), keep=config.journal.keep)) as journal:
-        topics = Topics(config.mqtt.topic_prefix, config.device.name)
-        service = Service(
+        return _Daemon(config, journal, supervision).run()
+
+
+class _Daemon:
+    """All parts, started down and stopped in reverse. For the main thread."""
+
+    def __init__(self, config: Config, journal: Journal, supervision: Supervision) -> None:
+        self._config = config
+        self._journal = journal
+        self._supervision = supervision
+        self._sink = make_sink(config)
+        self._link: Link | None = None
+        self._desk: Desk | None = None
+        self._governing: Governing | None = None
+        self._bridges: list[Bridge] = []
+        # Before there are threads, which inherit it.
+        self._answers = {"precedence": realtime.take_precedence(), "heap": heap.map_large_blocks()}
+        self._restarts = begin_run(journal)
+        self._service = Service(
             config,
-            sink,
+            self._sink,
             journal,
-            publish=publish,
-            report=report,
-            topic_of=topics.audio,
+            publish=self._publish,
+            report=self._report,
+            topic_of=Topics(config.mqtt.topic_prefix, config.device.name).audio,
             put_aside=supervision.put_aside,
         )
+
+    def run(self) -> int:
+        """Serve; gives the exit status."""
+        service = self._service
         _stop_on_signals(service)
         # paho's own thread has no one to tell of an exception but this.
         threading.excepthook = lambda died: service.inbox.put(
@@ -106,47 +94,73 @@ def run(config: Config) -> int:
             )
         )
         try:
-            voice = service.start()
-            supervision.speaks_with(f"{voice.backend} {voice.precision}")
-            link = Link(config, Status(state="offline", version=version()), service.inbox.put)
-            bridges += _make_bridges(config, service, journal, sink)
-            service.speaker.recover(Clock.now())
-            if config.power.enabled:
-                governing = make_governing(
-                    config.power, service.speaker, journal, obey=service.obey, post=service.inbox.put
-                )
-                governing.start()
-            link.start()
-            for bridge in bridges:
-                bridge.start()
-            service.inbox.put(RealtimeAnswer("precedence", precedence))
-            service.inbox.put(RealtimeAnswer("heap", large_blocks))
-            service.inbox.put(RealtimeAnswer("memory", realtime.lock_memory()))
-            service.inbox.put(RealtimeAnswer("garbage", realtime.freeze_garbage()))
-            _LOG.info("voice %s on %s, sound to %s", voice.info.name, voice.backend, sink.description)
-            # The phonemizer's answer may rightly take as long as it is configured to.
-            limit_s = max(_LONGEST_STANDSTILL_S, config.limits.phonemes_timeout_s + _LONGEST_STANDSTILL_S / 2)
-            supervision.ready({**service.pulses, "the connection": link.still_s}, limit_s=limit_s)
-            exit_status = _Server(service, link, journal, voice, sink, governing, supervision).serve()
+            return self._start().serve()
         finally:
-            supervision.stopping()
-            service.speaker.handle(Stop(), Clock.now())
-            if governing is not None:
-                governing.stop()
-            _settle_rest(service, link)
-            service.stop()
-            if governing is not None:
-                governing.join()
-            _settle_rest(service, link)
-            if link is not None:
-                link.stop(Status(state="stopped", version=version()))
-                _settle_rest(service, link)
-            for bridge in bridges:
-                bridge.stop()
-    return exit_status
+            self._stop()
+
+    def _start(self) -> MainLoop:
+        config, service, supervision = self._config, self._service, self._supervision
+        voice = service.start()
+        supervision.speaks_with(f"{voice.backend} {voice.precision}")
+        link = self._link = Link(config, Status(state="offline", version=version()), service.inbox.put)
+        backlog = Backlog(link.publish_telemetry)
+        figures = Figures(self._sink.description, started_at=time.monotonic(), restarts=self._restarts)
+        desk = self._desk = _make_desk(config, service, link, backlog, figures, self._journal)
+        self._bridges += _make_bridges(config, service, self._journal, self._sink, desk)
+        service.speaker.recover(Clock.now())
+        if config.power.enabled:
+            self._governing = make_governing(
+                config.power, service.speaker, self._journal, obey=service.obey, post=service.inbox.put
+            )
+            self._governing.start()
+        link.start()
+        for bridge in self._bridges:
+            bridge.start()
+        self._answers |= {"memory": realtime.lock_memory(), "garbage": realtime.freeze_garbage()}
+        for what, answer in self._answers.items():
+            service.inbox.put(RealtimeAnswer(what, answer))
+        _LOG.info("voice %s on %s, sound to %s", voice.info.name, voice.backend, self._sink.description)
+        # The phonemizer's answer may rightly take as long as it is configured to.
+        limit_s = max(_LONGEST_STANDSTILL_S, config.limits.phonemes_timeout_s + _LONGEST_STANDSTILL_S / 2)
+        supervision.ready({**service.pulses, "the connection": link.still_s}, limit_s=limit_s)
+
+        def status() -> Status:
+            return _status(service, voice, self._sink, supervision)
+
+        parts = Parts(service, link, self._journal, desk, backlog, supervision, self._governing, status)
+        return MainLoop(parts)
+
+    def _stop(self) -> None:
+        self._supervision.stopping()
+        self._service.speaker.handle(Stop(), Clock.now())
+        if self._governing is not None:
+            self._governing.stop()
+        settle_rest(self._service, self._link)
+        self._service.stop()
+        if self._governing is not None:
+            self._governing.join()
+        settle_rest(self._service, self._link)
+        if self._link is not None:
+            self._link.stop(Status(state="stopped", version=version()))
+            settle_rest(self._service, self._link)
+        for bridge in self._bridges:
+            bridge.stop()
+        end_run(self._journal, self._restarts)
+
+    def _publish(self, event: Event, origin: Origin) -> None:
+        if self._desk is not None:
+            self._desk.hear(event, time.monotonic())
+        if self._link is not None:
+            self._link.publish_event(event, origin)
+        for bridge in self._bridges:
+            bridge.told(event, origin)
+
+    def _report(self, settings: Settings) -> None:
+        if self._link is not None:
+            self._link.publish_settings(settings)
 
 
-def _make_bridges(config: Config, service: Service, journal: Journal, sink: Sink) -> list[Bridge]:
+def _make_bridges(config: Config, service: Service, journal: Journal, sink: Sink, desk: Desk) -> list[Bridge]:
     """Make those that are configured; their protocols are loaded only here."""
     bridges: list[Bridge] = []
     post = service.inbox.put
@@ -168,104 +182,37 @@ def _make_bridges(config: Config, service: Service, journal: Journal, sink: Sink
         from daemon.bridges.wyoming import Wyoming  # noqa: PLC0415  loads the package, 30 ms that few need
 
         bridges.append(Wyoming(config, post, version=version()))
+    if config.prometheus.enabled:
+        from daemon.bridges.prometheus import Prometheus  # noqa: PLC0415  likewise
+
+        bridges.append(Prometheus(config, lambda: desk.latest))
     return bridges
 
 
-def _settle_rest(service: Service, link: Link | None) -> None:
-    """Answer the commands that came while we were about to end, and note what the broker has taken."""
-    with contextlib.suppress(queue.Empty):
-        while True:
-            message = service.inbox.get_nowait()
-            if isinstance(message, SpeakReceived | ControlReceived | PayloadRefused):
-                service.speaker.handle(message, Clock.now())
-                message.acknowledge()
-            elif isinstance(message, Published) and link and (command_id := link.told(message.number)) is not None:
-                service.speaker.handle(Told(command_id), Clock.now())
+def _make_desk(
+    config: Config, service: Service, link: Link, backlog: Backlog, figures: Figures, journal: Journal
+) -> Desk:
+    def probe() -> Vitals:
+        return replace(
+            service.vitals(),
+            process_bytes=resident_bytes(),
+            lost=backlog.lost,
+            encoder_packets=link.audio_sent,
+            encoder_drops=link.audio_lost,
+        )
 
-
-class _Server:
-    """The main loop: one message after another, to the speaker and to whom else it concerns."""
-
-    def __init__(
-        self,
-        service: Service,
-        link: Link,
-        journal: Journal,
-        voice: VitsVoice,
-        sink: Sink,
-        governing: Governing | None,
-        supervision: Supervision,
-    ) -> None:
-        self._service = service
-        self._governing = governing
-        self._speaker = service.speaker
-        self._link = link
-        self._journal = journal
-        self._voice = voice
-        self._sink = sink
-        self._supervision = supervision
-
-    def serve(self) -> int:
-        """Serve until told to stop; gives the exit status."""
-        while True:
-            match self._next():
-                case Stop(reason):
-                    _LOG.info("stopping: %s", reason)
-                    return 0
-                case ThreadDied(name, error):
-                    _LOG.error("the %s thread died", name, exc_info=error)
-                    return 1
-                case BridgeTurn(act):
-                    act()
-                case ProtocolRefused():
-                    self._link.try_other_protocol()
-                case Connected(protocol):
-                    _LOG.info("connected, %s", protocol)
-                    self._link.subscribe()
-                case Published(number):
-                    if (command_id := self._link.told(number)) is not None:
-                        self._speaker.handle(Told(command_id), Clock.now())
-                case AudioPage(command_id, topic, page):
-                    if not self._link.publish_audio(topic, page):
-                        self._service.outputs.lose(command_id)
-                case RenderEnded() as ended:
-                    self._take(self._service.outputs.end(ended))
-                case message:
-                    self._take(message)
-
-    def _next(self) -> Inbox:
-        """Wait for a message, or until something that waits may have expired."""
-        self._supervision.check(time.monotonic())
-        deadline = min(self._speaker.next_deadline, self._link.steady_at, self._supervision.due)
-        try:
-            return self._service.inbox.get(
-                timeout=None if math.isinf(deadline) else max(0.0, deadline - time.monotonic())
-            )
-        except queue.Empty:
-            if time.monotonic() < self._link.steady_at:
-                return Tick()
-            self._link.steady_at = math.inf
-            return Steady()
-
-    def _take(self, message: Inbox) -> None:
-        """Let the speaker handle a message, and publish the status where it has changed."""
-        before, at = self._speaker.condition, Clock.now()
-        if self._governing is not None:
-            self._governing.before(message, at)
-        self._speaker.handle(message, at)
-        if self._governing is not None:
-            self._governing.after(message, at)
-        if isinstance(message, SpeakReceived | ControlReceived | PayloadRefused):
-            message.acknowledge()
-        if isinstance(message, Subscribed | Disconnected):
-            self._link.listens(now=isinstance(message, Subscribed))
-        if isinstance(message, Subscribed):
-            self._link.publish_settings(self._speaker.settings)
-            self._link.publish_untold(self._journal.untold())
-        if isinstance(message, Subscribed) or self._speaker.condition != before:
-            status = _status(self._service, self._voice, self._sink, self._supervision)
-            self._link.publish_status(status)
-            self._supervision.tell(status)
+    checks = None
+    if config.telemetry.self_check:
+        checks = SelfChecks(journal, service.sample, service.verify, service.inbox.put, Clock.now())
+    return Desk(
+        config.telemetry,
+        config.alerts,
+        figures,
+        probe=probe,
+        publish=backlog.publish,
+        alert=link.publish_alert,
+        checks=checks,
+    )
 
 
 def _status(service: Service, voice: VitsVoice, sink: Sink, supervision: Supervision) -> Status:

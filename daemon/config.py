@@ -25,11 +25,13 @@ from daemon.config_sections import (
     Section,
     VoiceConfig,
 )
+from daemon.config_telemetry import AlertsConfig, PrometheusConfig, TelemetryConfig
 from daemon.config_toml import read_toml
 from daemon.errors import ConfigError
 
 __all__ = [
     "DEFAULT_PATH",
+    "AlertsConfig",
     "AudioConfig",
     "CacheConfig",
     "Config",
@@ -43,7 +45,9 @@ __all__ = [
     "MemoryConfig",
     "MqttConfig",
     "PowerConfig",
+    "PrometheusConfig",
     "RenderConfig",
+    "TelemetryConfig",
     "VoiceConfig",
     "WyomingConfig",
     "journal_file",
@@ -75,6 +79,9 @@ class Config(Section):
     cache: CacheConfig = Field(default_factory=CacheConfig)
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
     power: PowerConfig = Field(default_factory=PowerConfig)
+    telemetry: TelemetryConfig = Field(default_factory=TelemetryConfig)
+    alerts: AlertsConfig = Field(default_factory=AlertsConfig)
+    prometheus: PrometheusConfig = Field(default_factory=PrometheusConfig)
     homeassistant: HomeAssistantConfig = Field(default_factory=HomeAssistantConfig)
     hermes: HermesConfig = Field(default_factory=HermesConfig)
     wyoming: WyomingConfig = Field(default_factory=WyomingConfig)

@@ -36,6 +36,9 @@ _LOG = logging.getLogger(__name__)
 
 _FACT: Final = "settings"
 
+_EXCERPT: Final = 100
+"""Characters of a text by which people know which it is."""
+
 _REMEMBERED: Final = 1000
 """Requests whose answers are remembered: the broker sends again what it had not seen acknowledged."""
 
@@ -183,6 +186,7 @@ def _queued(waiting: Waiting, state: str) -> QueuedCommand:
             "priority": command.priority.value,
             "session": command.session,
             "chars": len(command.text),
+            "text": command.text[:_EXCERPT],
         }
     )
 

@@ -47,7 +47,8 @@ def make_engines(
         synthesizer.warm_up(voice)
         for chunk in synthesizer.chunks(Utterance(_WARM_UP_TEXT, shelf.delivery(voice), seed=0), voice, Tally()):
             chunk.release()
-        return Engines(synthesizer, shelf, opened.pop_all().close)
+        memory = (lambda: None) if gpu is None else gpu.memory
+        return Engines(synthesizer, shelf, opened.pop_all().close, memory)
 
 
 def _rebuild(config: Config, preferred: Preferences, gpu: Gpu, opened: ExitStack) -> None:

@@ -204,6 +204,8 @@ class QueuedCommand(BaseModel):
     priority: str
     session: str | None = None
     chars: int
+    text: str = ""
+    """How it begins, up to 100 characters."""
 
 
 class QueueState(_Answer):

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from daemon.commands import Control, Speak
 from daemon.errors import PayloadError
+from daemon.telemetry_messages import SelfCheck
 from device.format import Samples
 from power.mode import Decision
 from power.modes import Applied
@@ -114,6 +115,20 @@ class WordReached:
 
 
 @dataclass(frozen=True, slots=True)
+class Stages:
+    """Where the time went until an utterance's first samples."""
+
+    begun_at: float
+    """When the engine thread took it."""
+    first_at: float
+    """When the first samples were there."""
+    text_s: float | None = None
+    """From text to phonemes. This and the next two: None where they were recorded before."""
+    acoustic_s: float | None = None
+    window_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SynthesisEnded:
     """The engine thread has handed on all samples of an utterance."""
 
@@ -125,6 +140,8 @@ class SynthesisEnded:
     voice: str
     backend: str
     precision: str
+    stages: Stages | None = None
+    """None where it is no speech that began here: a sound, or what goes on after an interruption."""
 
     @property
     def rtf(self) -> float | None:
@@ -253,6 +270,18 @@ class ModeApplied:
 
 
 @dataclass(frozen=True, slots=True)
+class SelfChecked:
+    """The voice has judged itself."""
+
+    check: SelfCheck | None
+    """None: a command came first."""
+    key: str = ""
+    """Of the voice's record."""
+    record: str | None = None
+    """How it sounds, as JSON, where there was no record yet."""
+
+
+@dataclass(frozen=True, slots=True)
 class BridgeTurn:
     """A bridge has something to do, in the main thread."""
 
@@ -291,6 +320,7 @@ Inbox: TypeAlias = (
     | ReadingTaken
     | ModeChanged
     | ModeApplied
+    | SelfChecked
     | BridgeTurn
     | Stop
 )

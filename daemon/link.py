@@ -29,6 +29,7 @@ from daemon.inbox import (
 from daemon.journal import Untold
 from daemon.mqtt import Connection
 from daemon.mqtt_types import Handlers, Headers, Received, Will
+from daemon.telemetry_messages import Alert
 from daemon.topics import Topics
 
 _GOODBYE_S: Final = 3.0
@@ -43,6 +44,9 @@ _SHARES: Final = {"rejected": 0.5, "word": 0.5}
 is refused shall cost nobody an end. An end that finds no room is told from the journal once the broker is back."""
 
 _PROGRESS: Final = 0.75
+
+_PACKET_HEAD: Final = 6
+"""Bytes of a PUBLISH with QoS 0 beside topic and payload: its type, its length in up to three, the topic's length."""
 
 _LONGEST_REPLY_TO: Final = 512
 
@@ -63,6 +67,8 @@ class Link:
         self._listens = False
         self.steady_at = math.inf
         """When the connection will have lasted for a while, in seconds of `time.monotonic`; infinite where it has."""
+        self.audio_sent = self.audio_lost = 0
+        """Pieces of streams."""
         self._untold: dict[int, str] = {}
         """Message number -> id: final events on their way."""
         handlers = Handlers(
@@ -124,7 +130,21 @@ class Link:
     def publish_audio(self, topic: str, page: bytes) -> bool:
         """Send a piece of a stream; False where there was no room for it."""
         headers = Headers(content_type="audio/ogg; codecs=opus")
-        return self._connection.publish(topic, page, share=_PROGRESS, headers=headers) is not None
+        sent = self._connection.publish(topic, page, share=_PROGRESS, headers=headers) is not None
+        self.audio_sent += sent
+        self.audio_lost += not sent
+        return sent
+
+    def publish_telemetry(self, payload: str) -> int | None:
+        """Send figures, retained, and give about how many bytes that takes; None while nobody listens here."""
+        topic = self.topics.telemetry
+        if not self._listens or self._connection.publish(topic, payload, qos=0, retain=True) is None:
+            return None
+        return len(topic) + len(payload) + _PACKET_HEAD
+
+    def publish_alert(self, alert: Alert) -> None:
+        """Send an alert, now or when the broker is back."""
+        self._connection.publish(self.topics.alert, alert.to_json(), share=_PROGRESS, headers=Headers())
 
     def publish_settings(self, settings: Settings) -> None:
         """Send the retained settings."""

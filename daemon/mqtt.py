@@ -129,19 +129,23 @@ class Connection:
         payload: str | bytes,
         *,
         retain: bool = False,
+        qos: int = 1,
         share: float = 1.0,
         headers: Headers | None = None,
     ) -> int | None:
-        """Send with QoS 1, now or when the broker is back; gives the message's number, None where it was dropped.
+        """Send, now or when the broker is back; gives the message's number, None where it was dropped.
 
+        With QoS 0, now or never.
         Once `outbox` messages wait, new ones are dropped; those with a smaller `share` once that part of it is full.
         """
         if share >= 1 or self._unacknowledged < self._outbox * share:
             self._unacknowledged += 1
-            info = self._client.publish(topic, payload, qos=1, retain=retain, properties=self._properties(headers))
-            if info.rc != MQTTErrorCode.MQTT_ERR_QUEUE_SIZE:
+            info = self._client.publish(topic, payload, qos=qos, retain=retain, properties=self._properties(headers))
+            if info.rc != MQTTErrorCode.MQTT_ERR_QUEUE_SIZE and (qos or info.rc != MQTTErrorCode.MQTT_ERR_NO_CONN):
                 return int(info.mid)
             self._unacknowledged -= 1
+            if not qos:
+                return None
         _LOG.warning("%d messages wait for the broker: one for %s was dropped", self._unacknowledged, topic)
         return None
 

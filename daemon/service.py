@@ -15,6 +15,7 @@ from daemon.config import Config, packs_folder, phrases_folder, plans_folder, re
 from daemon.engine_room import BUFFER_FRAMES, make_engines, preferences
 from daemon.errors import DaemonError
 from daemon.events import Event, Settings, VoiceInfo
+from daemon.figures import Vitals
 from daemon.inbox import Inbox, Origin, RenderEnded
 from daemon.job import Job
 from daemon.journal import Journal
@@ -24,9 +25,10 @@ from daemon.queue import Waiting
 from daemon.rendering import Renderers, RenderOrder
 from daemon.renders import is_live
 from daemon.speaker import Bounds, Hands, Speaker
-from daemon.synthesis import Kept, Order, SynthesisThread
+from daemon.synthesis import Kept, Order, Sample, SynthesisThread
 from daemon.worker import Worker
 from device.alsa import AlsaSink
+from device.memory import SAMPLE_BYTES
 from device.null import NullSink
 from device.sink import Sink
 from device.wav import WavSink
@@ -154,6 +156,30 @@ class Service:
         self.outputs.set_complexity_cap(decision.encoder_complexity)
         self.renderers.pause(paused=decision.rendering_paused)
         self.speaker.rest(decision.rest_s)
+
+    def vitals(self) -> Vitals:
+        """Ask everybody for what telemetry tells of them. Once `start` is done."""
+        pool = self._engine.made.result().synthesizer.pool
+        free, total = self._engine.gpu_memory or (None, None)
+        speaking, waiting, rendering = self.speaker.load
+        return Vitals(
+            speaking=speaking,
+            queue=waiting,
+            rendering=rendering,
+            pool_buffers=pool.size,
+            pool_used=pool.size - pool.free,
+            buffer_bytes=pool.capacity * SAMPLE_BYTES,
+            gpu_free_bytes=free,
+            gpu_total_bytes=total,
+        )
+
+    def verify(self, voice: str) -> None:
+        """Compare a voice's files with what they were; VoiceError where they are not the same. From any thread."""
+        self._store.get(voice)
+
+    def sample(self, sample: Sample) -> None:
+        """See `SynthesisThread.sample`."""
+        self._engine.sample(sample)
 
     def _make_cache(self, config: Config) -> Kept:
         settings = config.cache

@@ -132,6 +132,11 @@ class Speaker:
         return self._controls.settings
 
     @property
+    def load(self) -> tuple[bool, int, int]:
+        """Whether it speaks, how many wait for that, and how many are being rendered or wait for that."""
+        return self._playback.current is not None, len(self._playback.queue), len(self._renders)
+
+    @property
     def next_deadline(self) -> float:
         """When a `Tick` is wanted, in seconds of `time.monotonic`; infinite where none is."""
         return min(self._playback.next_deadline, self._controls.next_deadline)

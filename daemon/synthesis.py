@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import logging
 import queue
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from daemon.cache import LONGEST_CHARS, LONGEST_S, Keeper, Phrase, PhraseCache, key_of, pieces
-from daemon.inbox import Inbox, SynthesisEnded
+from daemon.inbox import Inbox, Stages, SynthesisEnded
 from daemon.job import Job
 from daemon.player import Player
 from daemon.worker import Worker
-from device.errors import PoolClosedError
+from device.errors import DeviceError, PoolClosedError
 from device.format import RATE, Samples, seconds
 from device.memory import AudioChunk
 from engines.errors import AbandonedError, SpeechError, excerpt
+from engines.pack import PackInfo
 from engines.precedence import Precedence
-from engines.shelf import VoiceShelf
+from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.vits import VitsVoice
 
@@ -63,6 +66,17 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
+class Sample:
+    """What the preferred voice is to say unheard, as its pack has it and with nobody's preferences."""
+
+    texts: Sequence[str]
+    seed: int
+    take: Callable[[list[Samples] | None, PackInfo | None, str], None]
+    """Called in the engine thread with the sound of each text, or None where a command came first, or, told last,
+    something went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
 class Engines:
     """What the engine thread computes with: made, used and closed in it, as a GPU's context belongs to one thread."""
 
@@ -70,6 +84,8 @@ class Engines:
     shelf: VoiceShelf
     close: Callable[[], None]
     """Frees all of it, the voices too."""
+    gpu_memory: Callable[[], tuple[int, int] | None] = lambda: None
+    """Gives the free and all bytes of the GPU's memory; None where there is no GPU. For the engine thread."""
 
 
 class SynthesisThread(Worker):
@@ -93,17 +109,29 @@ class SynthesisThread(Worker):
         self._precedence = precedence or Precedence()
         self._synthesizer: Synthesizer
         self._shelf: VoiceShelf
+        self._gpu_memory: Callable[[], tuple[int, int] | None]
         self._player = player
         self._kept = kept
         self._record = _Record() if kept else None
         self._unprepared = list(kept.phrases) if kept else []
-        self._orders: queue.SimpleQueue[Order | _GiveBack | None] = queue.SimpleQueue()
+        self._orders: queue.SimpleQueue[Order | Sample | _GiveBack | None] = queue.SimpleQueue()
         self._current: Job | None = None
         self._voice: VitsVoice | None = None
+        self._sampled: VitsVoice | None = None
+        """What speaks to nobody."""
+        self.gpu_memory: tuple[int, int] | None = None
+        """Free and all bytes after the last utterance; None where there is no GPU. To be read by any thread."""
 
     def say(self, order: Order) -> None:
         """Queue an utterance; from any thread."""
         self._orders.put(order)
+        sampled = self._sampled
+        if sampled is not None:
+            sampled.abandon()
+
+    def sample(self, sample: Sample) -> None:
+        """Have something said to nobody, once nothing else is to be done; a command that comes ends it at once."""
+        self._orders.put(sample)
 
     def be_frugal(self, *, frugal: bool) -> None:
         """Take fewer, larger windows from the next sentence on, or not; from any thread once `made` has its result."""
@@ -134,6 +162,8 @@ class SynthesisThread(Worker):
             self.made.set_exception(error)
             return
         self._synthesizer, self._shelf = engines.synthesizer, engines.shelf
+        self._gpu_memory = engines.gpu_memory
+        self._measure()
         self.made.set_result(engines)
         try:
             self._serve()
@@ -152,6 +182,9 @@ class SynthesisThread(Worker):
                 continue
             if order is None:
                 return
+            if isinstance(order, Sample):
+                self._sample(order)
+                continue
             if isinstance(order, _GiveBack):
                 if self._orders.empty():
                     for voice in self._shelf.loaded:
@@ -163,11 +196,12 @@ class SynthesisThread(Worker):
                     complete, error = self._say(order)
             finally:
                 self._current = self._voice = None
+                self._measure()
             self._player.end(order.job, error, complete=complete)
 
     def _say(self, order: Order) -> tuple[bool, Exception | None]:
         """Give whether all samples were handed on, and what kept them from it."""
-        job = order.job
+        job, begun_at = order.job, time.monotonic()
         tally = Tally(words=job.words, sentences=job.sentences)
 
         def stopped() -> bool:  # asked between windows, and while waiting for the player
@@ -209,9 +243,41 @@ class SynthesisThread(Worker):
                 voice=voice.info.name,
                 backend=voice.backend,
                 precision=voice.precision,
+                stages=None if job.start or order.clip is not None else _stages(tally, begun_at),
             )
         )
         return True, None
+
+    def _sample(self, sample: Sample) -> None:
+        """Say the texts to nobody."""
+        info: PackInfo | None = None
+        sounds: list[Samples] = []
+        problem: str | None = None
+        try:
+            voice = self._sampled = self._shelf.get()
+            info = voice.info
+            for text in sample.texts:
+                utterance = Utterance(text, Preferences().delivery(info), sample.seed)
+                pieces = []
+                for chunk in self._synthesizer.chunks(utterance, voice, Tally(), self._is_wanted):
+                    pieces.append(chunk.samples.copy())
+                    chunk.release()
+                sounds.append(np.concatenate(pieces) if pieces else np.zeros(0, np.float32))
+        except (SpeechError, PoolClosedError) as error:
+            problem = "" if isinstance(error, AbandonedError) else str(error)
+        finally:
+            self._sampled = None
+        complete = problem is None and not self._is_wanted()
+        sample.take(sounds if complete else None, info, problem or "")
+
+    def _is_wanted(self) -> bool:
+        return not self._orders.empty()
+
+    def _measure(self) -> None:
+        """Take note of the GPU's memory. Where the GPU does not even say that, the next window will tell why."""
+        self.gpu_memory = None
+        with suppress(DeviceError):
+            self.gpu_memory = self._gpu_memory()
 
     def _find(self, utterance: Utterance, voice: VitsVoice, *, again: bool = False) -> _Phrase:
         """Look a phrase up. `again`: it goes on after an interruption, which makes it no phrase that is said twice."""
@@ -262,6 +328,15 @@ class SynthesisThread(Worker):
                 self._unprepared.append(text)
                 return
         self._finish(phrase, tally)
+
+
+def _stages(tally: Tally, begun_at: float) -> Stages | None:
+    if tally.first_s is None or tally.first_at is None:
+        return None  # there was nothing to say
+    if not tally.first_s:
+        return Stages(begun_at, tally.first_at)
+    window_s = tally.first_s - tally.text_s - tally.acoustic_s
+    return Stages(begun_at, tally.first_at, tally.text_s, tally.acoustic_s, window_s)
 
 
 @dataclass(frozen=True, slots=True)

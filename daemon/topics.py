@@ -28,6 +28,8 @@ class Topics:
         self.event: Final = f"{own}/event"
         self.status: Final = f"{own}/status"
         self.settings: Final = f"{own}/settings"
+        self.telemetry: Final = f"{own}/telemetry"
+        self.alert: Final = f"{own}/alert"
         self._audio = f"{own}/audio"
 
     @property

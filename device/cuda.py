@@ -139,6 +139,13 @@ class Cuda:
         self._pools.append((pool, allocation))
         return pool
 
+    def memory(self) -> tuple[int, int]:
+        """Give how many bytes are free, and how many there are: by the driver's account, of all programs together."""
+        self._check()
+        with errors_of(self._driver.pycuda):
+            free, total = self._driver.pycuda.mem_get_info()
+        return int(free), int(total)
+
     def stream(self, *, urgent: bool) -> Stream:
         """Make a stream that waits for no other; `urgent` for speech that somebody waits for."""
         self._check()

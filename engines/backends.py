@@ -97,6 +97,10 @@ class Gpu:
         """Make buffers that TensorRT writes into directly. DeviceError where memory is lacking."""
         return self._cuda.buffer_pool(buffers=buffers, capacity=self.capacity, limit_bytes=limit_bytes)
 
+    def memory(self) -> tuple[int, int]:
+        """Give how many bytes of the GPU's memory are free, and how many there are. DeviceError where it is gone."""
+        return self._cuda.memory()
+
     def close(self) -> None:
         """Free all of the GPU's memory. Engines and buffers are closed before. Idempotent."""
         self.tensorrt.close()

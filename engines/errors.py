@@ -119,3 +119,10 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:  # real-time signals have no name of their own
         return f"signal {number}"
+
+
+class RatingUnavailableError(SpeechError):
+    """The graph that rates speech is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__("speech cannot be rated: the package speechmos is not installed (pip install 'speakd[check]')")

@@ -76,12 +76,12 @@ class Judge:
     def __init__(self, references: Sequence[Samples], rate: int) -> None:
         self._references = references
         self._rate = rate
-        self._levels = [_band_powers(reference, rate) for reference in references]
+        self._levels = [band_powers(reference, rate) for reference in references]
 
     def quality(self, sounds: Sequence[Samples]) -> Quality:
         """Judge the sounds, one for each of the first references, of the same lengths."""
         distances = [
-            _distance(levels, _band_powers(sound, self._rate))
+            _distance(levels, band_powers(sound, self._rate))
             for levels, sound in zip(self._levels, sounds, strict=False)
         ]
         pairs = list(zip(self._references, sounds, strict=False))
@@ -92,7 +92,7 @@ class Judge:
 
 def distance(reference: Samples, sound: Samples, rate: int) -> float:
     """Give the mean difference in level over all bands and frames, decibels; NaN where `sound` is no numbers."""
-    return _distance(_band_powers(reference, rate), _band_powers(sound, rate))
+    return _distance(band_powers(reference, rate), band_powers(sound, rate))
 
 
 def _distance(reference: NDArray[np.float32], sound: NDArray[np.float32]) -> float:
@@ -101,7 +101,7 @@ def _distance(reference: NDArray[np.float32], sound: NDArray[np.float32]) -> flo
     return float(np.maximum(difference - _UNHEARD_DB, 0).mean())
 
 
-def _band_powers(samples: Samples, rate: int) -> NDArray[np.float32]:
+def band_powers(samples: Samples, rate: int) -> NDArray[np.float32]:
     """Give the power [frames, bands]; bands that a voice's rate does not reach are left out."""
     half = int(rate * _FRAME_S) // 2
     padded = np.pad(np.asarray(samples, np.float32), 2 * half)

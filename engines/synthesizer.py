@@ -62,6 +62,12 @@ class Tally:
     """Time in phonemizer and engines; waiting for a buffer is not counted."""
     first_s: float | None = None
     """The part of it until the first chunk."""
+    first_at: float | None = None
+    """When that was there, in seconds of `time.monotonic`."""
+    text_s: float = 0.0
+    """Of `first_s`, the time in the phonemizer; of the rest no such account is kept."""
+    acoustic_s: float = 0.0
+    """Of `first_s`, the time in the acoustic part."""
     words: list[int] = field(default_factory=list)
     """The first frame of each word, known before its samples are."""
     sentences: list[int] = field(default_factory=list)
@@ -74,7 +80,8 @@ class Synthesizer:
     def __init__(self, phonemizer: Phonemizer, pool: BufferPool, precedence: Precedence | None = None) -> None:
         """`precedence`: within its `urgent`, others may compute while this one waits for a buffer."""
         self._phonemizer = phonemizer
-        self._pool = pool
+        self.pool: Final = pool
+        """Whence the chunks' buffers come."""
         self._precedence = precedence
         self._missed: set[tuple[str, str]] = set()
         self.capacity: Final = pool.capacity
@@ -106,6 +113,8 @@ class Synthesizer:
             prior = voice.prior(ids, utterance.delivery, drawn)
             latents = prior.latents
             tally.compute_s += time.perf_counter() - begun
+            if tally.first_s is None:
+                tally.acoustic_s += time.perf_counter() - begun
             tally.sentences.append(tally.frames)
             tally.words.extend(tally.frames + word for word in voice.words(ids, prior))
             for window in voice.windows(latents, self.capacity, frugal=self.frugal):
@@ -128,7 +137,7 @@ class Synthesizer:
                 buffer.samples[window.frames : frames] = 0
                 tally.frames += frames
                 if tally.first_s is None:
-                    tally.first_s = tally.compute_s
+                    tally.first_s, tally.first_at = tally.compute_s, time.monotonic()
                 yield AudioChunk(buffer, buffer.samples[skipped:frames])
 
     def warm_up(self, voice: VitsVoice) -> None:
@@ -140,7 +149,7 @@ class Synthesizer:
         ids = list(islice(cycle(chain(*voice.info.phoneme_ids.values())), USUAL_IDS))
         rng = np.random.default_rng(0)
         latents = voice.latents(ids, Delivery(), voice.noise(len(ids), rng))
-        buffer = self._pool.acquire(_POOL_POLL_S)
+        buffer = self.pool.acquire(_POOL_POLL_S)
         try:
             window = max(voice.windows(latents, self.capacity), key=lambda window: window.stop - window.start)
             voice.render(latents, window, Delivery(), buffer.samples[: voice.frames_needed(window)])
@@ -154,7 +163,7 @@ class Synthesizer:
         """
         ids = list(islice(chain(*voice.info.phoneme_ids.values()), _SHORT_IDS))
         delivery = Delivery(speaker=voice.info.default_speaker)
-        buffer = self._pool.acquire(_POOL_POLL_S)
+        buffer = self.pool.acquire(_POOL_POLL_S)
         try:
             with giving_back():
                 latents = voice.latents(ids, delivery, voice.noise(len(ids), np.random.default_rng(0)))
@@ -176,7 +185,7 @@ class Synthesizer:
             np.copyto(samples, piece)
             tally.frames += piece.size
             if tally.first_s is None:
-                tally.first_s = 0.0
+                tally.first_s, tally.first_at = 0.0, time.monotonic()
             yield AudioChunk(buffer, samples)
 
     def _free_buffer(self, stopped: Callable[[], bool]) -> Buffer | None:
@@ -184,11 +193,11 @@ class Synthesizer:
         if stopped():
             return None
         with suppress(PoolExhaustedError):
-            return self._pool.acquire(0)
+            return self.pool.acquire(0)
         with self._precedence.resting() if self._precedence else nullcontext():
             while not stopped():
                 with suppress(PoolExhaustedError):
-                    return self._pool.acquire(_POOL_POLL_S)
+                    return self.pool.acquire(_POOL_POLL_S)
         return None
 
     def _sentences(self, text: str, voice: VitsVoice, tally: Tally) -> Iterator[tuple[list[int], bool]]:
@@ -204,6 +213,8 @@ class Synthesizer:
             else:
                 sentences = [list(part) for part in blocks(block, max_chars=_MOST_PHONEMES)]
             tally.compute_s += time.perf_counter() - begun
+            if tally.first_s is None:
+                tally.text_s += time.perf_counter() - begun
             for number, sentence in enumerate(sentences, start=1):
                 ids, unknown = phoneme_ids(merge_clusters(sentence, info.clusters), info.phoneme_ids)
                 self._tell_missing(info.name, unknown)

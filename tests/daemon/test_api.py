@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
+from simulators.figures import figures
 
 from daemon import cli
 from daemon.api import asyncapi, json_schema
@@ -29,6 +30,7 @@ from daemon.events import (
     VoiceInfo,
     Voices,
 )
+from daemon.telemetry_messages import Alert, Telemetry
 from daemon.topics import Topics
 
 FOLDER = Path(__file__).parents[2] / "api"
@@ -83,7 +85,15 @@ class TestAsyncApi:
         told = {message.rpartition("/")[2] for message in references(document["operations"]["tellEvent"]["messages"])}
         assert told == {kind.model_fields["event"].default for kind in get_args(Event)}
         own = Topics("{prefix}", "{device}")
-        assert {own.event, own.status, own.settings, own.of("audio/{id}"), "{prefix}/render"} <= addresses
+        assert {
+            own.event,
+            own.status,
+            own.settings,
+            own.telemetry,
+            own.alert,
+            own.of("audio/{id}"),
+            "{prefix}/render",
+        } <= addresses
 
     def test_operations_name_messages_of_their_channel(self) -> None:
         document = asyncapi()
@@ -170,10 +180,14 @@ class TestJsonSchema:
             Voices(request="r", voices=(VoiceInfo(name="v", language="en-us", speakers=()),)),
             Settings(),
             Status(state="offline", version="1"),
+            figures(),
+            Alert(alert="a", state="cleared", severity="warning", value=None, threshold=1, unit="ms", reason="well"),
         ],
         ids=lambda said: type(said).__name__,
     )
-    def test_it_describes_what_is_written_and_misses_nothing(self, said: Event | Settings | Status) -> None:
+    def test_it_describes_what_is_written_and_misses_nothing(
+        self, said: Event | Settings | Status | Telemetry | Alert
+    ) -> None:
         payload = json.loads(said.to_json())
         check = validator(type(said).__name__)
         check.validate(payload)

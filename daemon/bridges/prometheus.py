@@ -1,0 +1,253 @@
+"""The figures for Prometheus to scrape, on a port of the loopback or a unix socket.
+
+The only module that imports prometheus_client.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import socketserver
+import stat
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from daemon.config import Config
+from daemon.errors import StartError
+from daemon.events import Event
+from daemon.histogram import BOUNDS_MS
+from daemon.inbox import Origin
+from daemon.telemetry import Durations, Snapshot
+from daemon.telemetry_messages import Telemetry
+from power.mode import Mode
+
+_LOG = logging.getLogger(__name__)
+
+_CLIENT_S: Final = 10.0
+"""For a client to send its request, which is one line."""
+
+_MB: Final = 2**20
+
+_LE_MS: Final = (1, 2.5, 5, 10, 15, 25, 50, 75, 100, 150, 250, 500, 750, 1000, 2500, 5000, 10000)
+"""Of our 144 buckets these bounds are told: each is a time series for every stage and device."""
+
+_TOLD: Final = [(bound, BOUNDS_MS.index(bound)) for bound in _LE_MS]
+
+
+class Prometheus:
+    """One of the bridges: it speaks HTTP. `latest` gives what is told, from any thread; None before the first."""
+
+    def __init__(self, config: Config, latest: Callable[[], Snapshot | None]) -> None:
+        self._config = config.prometheus
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(_Figures(config.device.name, latest))
+        self._app: Any = make_wsgi_app(registry)
+        self._server: WSGIServer | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def port(self) -> int:
+        """The TCP port that it listens on."""
+        return 0 if self._server is None else self._server.server_port
+
+    def start(self) -> None:
+        """Listen. StartError where address or socket cannot be had."""
+        config = self._config
+        where = config.socket or f"{config.host}:{config.port}"
+        try:
+            self._server = _UnixServer(Path(config.socket)) if config.socket else _TcpServer(config.host, config.port)
+        except OSError as error:
+            raise StartError(f"Prometheus cannot be served on {where}: {error.strerror}: see [prometheus]") from error
+        self._server.set_app(self._app)
+        self._thread = threading.Thread(target=self._server.serve_forever, name="prometheus", daemon=True)
+        self._thread.start()
+        _LOG.info("figures for Prometheus on %s", where)
+
+    def told(self, event: Event, origin: Origin) -> None:
+        """See `Bridge.told`: all of it is in the figures."""
+
+    def stop(self) -> None:
+        """Listen no more. Idempotent."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.shutdown()
+            server.server_close()
+        if self._config.socket and server is not None:
+            Path(self._config.socket).unlink(missing_ok=True)
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = _CLIENT_S
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing of every scrape."""
+
+
+class _TcpServer(socketserver.ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int) -> None:
+        self.address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        super().__init__((host, port), _Handler)
+
+    def server_bind(self) -> None:
+        """Bind, without the look-up of our own name that takes seconds on a network without one."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name = str(self.server_address[0])
+        self.server_port = int(self.server_address[1])
+        self.setup_environ()
+
+    def handle_error(self, *_: object) -> None:
+        """Say nothing of a client that hung up."""
+
+
+class _UnixServer(_TcpServer):
+    address_family = socket.AF_UNIX
+
+    def __init__(self, path: Path) -> None:
+        _remove_stale(path)
+        WSGIServer.__init__(self, str(path), _Handler)  # type: ignore[arg-type]
+
+    def server_bind(self) -> None:
+        """Bind, for ourselves and our group."""
+        before = os.umask(0o117)
+        try:
+            socketserver.TCPServer.server_bind(self)
+        finally:
+            os.umask(before)
+        self.server_name, self.server_port = "localhost", 0
+        self.setup_environ()
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Take a connection; its address is empty here, which the handler could not print."""
+        return self.socket.accept()[0], ("unix", 0)
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove a socket on which nobody listens any more; whatever else lies there makes binding fail."""
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(path.stat().st_mode):
+            return
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(str(path))
+            except ConnectionRefusedError:
+                path.unlink(missing_ok=True)
+
+
+class _Figures(Collector):
+    """Gives the metrics at each scrape."""
+
+    def __init__(self, device: str, latest: Callable[[], Snapshot | None]) -> None:
+        self._device = device
+        self._latest = latest
+
+    def collect(self) -> Iterable[Metric]:
+        """Give all of what is known."""
+        snapshot = self._latest()
+        return [] if snapshot is None else list(_metrics(self._device, snapshot))
+
+
+def _metrics(device: str, snapshot: Snapshot) -> Iterator[Metric]:
+    figures = snapshot.figures
+    yield _durations(device, snapshot.durations)
+    for name, text, value in _counts(figures):
+        if value is not None:
+            counter = CounterMetricFamily(f"speakd_{name}", text, labels=["device"])
+            counter.add_metric([device], value)
+            yield counter
+    for name, text, value in _values(figures):
+        if value is not None:
+            yield _gauge(device, name, text, {"": value})
+    for name, text, label, values in _families(figures):
+        yield _gauge(device, name, text, values, label)
+
+
+def _gauge(device: str, name: str, text: str, values: Mapping[str, float], label: str = "") -> Metric:
+    gauge = GaugeMetricFamily(f"speakd_{name}", text, labels=["device", label] if label else ["device"])
+    for key, value in values.items():
+        gauge.add_metric([device, key] if label else [device], value)
+    return gauge
+
+
+def _durations(device: str, stages: Mapping[str, Durations]) -> Metric:
+    text = "Time to first audio: whole, without the queue (response), and of each stage"
+    histogram = HistogramMetricFamily("speakd_stage_seconds", text, labels=["device", "stage"])
+    for stage, durations in stages.items():
+        told = [(str(bound / 1000), float(sum(durations.buckets[: index + 1]))) for bound, index in _TOLD]
+        told.append(("+Inf", float(sum(durations.buckets))))
+        histogram.add_metric([device, stage], told, durations.sum_ms / 1000)
+    return histogram
+
+
+def _counts(figures: Telemetry) -> list[tuple[str, str, float | None]]:
+    """Give what only grows while the daemon runs."""
+    return [
+        ("utterances", "Heard", figures.utterances),
+        ("failed", "Accepted commands that failed", figures.failed),
+        ("rejected", "Commands that were not accepted", figures.rejected),
+        ("cache_hits", "Utterances that were kept phrases", figures.cache_hits),
+        ("underruns", "Gaps in speech that was being heard", figures.underruns),
+        ("encoder_packets", "Pieces of streams that were sent", figures.encoder_packets),
+        ("encoder_drops", "Pieces of streams that were lost", figures.encoder_drops),
+        ("restarts", "Beginnings without a clean end before", figures.restarts),
+        ("telemetry_lost", "Messages given up while the broker was away", figures.lost),
+    ]
+
+
+def _values(figures: Telemetry) -> list[tuple[str, str, float | None]]:
+    check = figures.self_check
+    power, energy, battery = figures.power_mw, figures.energy_mj_per_s, figures.battery_percent
+    return [
+        ("uptime_seconds", "Since the daemon's start", figures.uptime_s),
+        ("real_time_factor", "Computing time per time of speech, of the last hour", figures.rtf),
+        ("queue", "Commands that wait for the loudspeaker", figures.queue),
+        ("rendering", "Commands that are rendered or wait for that", figures.rendering),
+        ("speaking", "1 while it speaks", figures.speaking),
+        ("power_watts", "Of the whole board", None if power is None else power / 1000),
+        (
+            "energy_joules_per_speech_second",
+            "What the board took while it spoke, of the last hour",
+            None if energy is None else energy / 1000,
+        ),
+        ("battery_ratio", "Charge, 0 to 1", None if battery is None else battery / 100),
+        (
+            "self_check_passed",
+            "1 where the voice found itself well",
+            None if check is None else check.state == "passed",
+        ),
+        ("self_check_mos", "Its rating of itself, 1 to 5", None if check is None else check.mos),
+    ]
+
+
+def _families(figures: Telemetry) -> list[tuple[str, str, str, dict[str, float]]]:
+    memory = {
+        name: value * _MB for name, value in figures.memory_mb.model_dump().items() if isinstance(value, int | float)
+    }
+    loads = {"gpu": figures.gpu_load, "cpu": figures.cpu_load}
+    modes = {mode.value: float(mode.value == figures.mode) for mode in Mode} if figures.mode else {}
+    return [
+        ("memory_bytes", "As telemetry's memory_mb", "kind", memory),
+        ("load_ratio", "Share of time that it was busy", "unit", {k: v for k, v in loads.items() if v is not None}),
+        ("clock_hertz", "How fast it runs", "clock", {k: v * 1e6 for k, v in figures.clocks_mhz.items()}),
+        ("temperature_celsius", "By zone", "zone", dict(figures.temperatures_c)),
+        ("rail_watts", "By rail", "rail", {k: v / 1000 for k, v in figures.rails_mw.items()}),
+        ("mode", "1 for the mode that the governor has chosen", "mode", modes),
+        ("throttling", "1 for what slows the board down", "alert", dict.fromkeys(figures.throttling, 1.0)),
+        (
+            "degraded",
+            "1 for a source of figures that says less than it could",
+            "source",
+            dict.fromkeys(figures.degraded, 1.0),
+        ),
+        ("alert", "1 for each alert that is raised", "alert", dict.fromkeys(figures.alerts, 1.0)),
+    ]
