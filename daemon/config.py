@@ -9,6 +9,7 @@ from typing import Final
 from pydantic import Field, ValidationError
 
 from daemon.config_bridges import HermesConfig, HomeAssistantConfig, WyomingConfig
+from daemon.config_lexicon import LexiconConfig
 from daemon.config_problems import KeySchema, problems
 from daemon.config_sections import (
     AudioConfig,
@@ -38,6 +39,7 @@ __all__ = [
     "HermesConfig",
     "HomeAssistantConfig",
     "JournalConfig",
+    "LexiconConfig",
     "LimitsConfig",
     "MemoryConfig",
     "MqttConfig",
@@ -70,6 +72,7 @@ class Config(Section):
     render: RenderConfig = Field(default_factory=RenderConfig)
     journal: JournalConfig = Field(default_factory=JournalConfig)
     cache: CacheConfig = Field(default_factory=CacheConfig)
+    lexicon: LexiconConfig = Field(default_factory=LexiconConfig)
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
     homeassistant: HomeAssistantConfig = Field(default_factory=HomeAssistantConfig)
     hermes: HermesConfig = Field(default_factory=HermesConfig)

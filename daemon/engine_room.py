@@ -16,6 +16,7 @@ from engines.precedence import Precedence
 from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
+from engines.text.reading import Front
 
 BUFFER_FRAMES: Final = 4 * RATE
 """Four seconds: the largest window, most of an ordinary sentence. Longer ones would save hardly any margins."""
@@ -24,7 +25,9 @@ _WARM_UP_TEXT: Final = "1 2 3 4 5 6"
 """Some 2.5 s in any language: the window sizes that follow one another in the first seconds of speech."""
 
 
-def make_engines(config: Config, phonemizer: Phonemizer, precedence: Precedence | None = None) -> Engines:
+def make_engines(
+    config: Config, phonemizer: Phonemizer, precedence: Precedence | None = None, front: Front | None = None
+) -> Engines:
     """Open the GPU where there is one to be used, allocate the buffers, load and warm the default voice.
 
     Whoever calls this must be the thread that uses and closes all of it. SpeechError where there is no usable default
@@ -40,7 +43,7 @@ def make_engines(config: Config, phonemizer: Phonemizer, precedence: Precedence 
         opened.callback(pool.close)
         shelf = VoiceShelf(PackStore(packs_folder(config)), preferred, gpu)
         opened.callback(shelf.close)
-        synthesizer = Synthesizer(phonemizer, pool, precedence)
+        synthesizer = Synthesizer(phonemizer, pool, precedence, front)
         voice = shelf.get()
         synthesizer.warm_up(voice)
         for chunk in synthesizer.chunks(Utterance(_WARM_UP_TEXT, shelf.delivery(voice), seed=0), voice, Tally()):

@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,11 +19,14 @@ from device.errors import DeviceError
 from device.format import Samples, seconds
 from device.memory import HostBufferPool
 from device.realtime import give_way
+from engines.casting import Casting, Lent
 from engines.errors import SpeechError
 from engines.shared_voices import SharedVoices
 from engines.shelf import Preferences
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
+from engines.text.reading import Front
+from engines.text.ssml import script_of
 from engines.voice_plans import RENDER_FRAMES
 
 _BUFFER_BYTES: Final = 2**19
@@ -50,6 +54,8 @@ class RenderOrder:
     gain: float = 1.0
     seed: int | None = None
     """None: as the owner prefers."""
+    ssml: bool = False
+    """Whether the text is SSML."""
 
 
 class Renderers:
@@ -59,7 +65,7 @@ class Renderers:
     within a window.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  each of its threads needs all of it
         self,
         voices: SharedVoices,
         phonemizer: Phonemizer,
@@ -69,14 +75,19 @@ class Renderers:
         threads: int,
         capacity: int,
         idle_s: float = IDLE_S,
+        front: Front | None = None,
     ) -> None:
-        """Own voices and phonemizer: what is heard has its own, and never waits for a text of these."""
+        """Own voices and phonemizer: what is heard has its own, and never waits for a text of these.
+
+        `front`: see `Synthesizer`.
+        """
         self._voices = voices
         self._phonemizer = phonemizer
         self._preferences = preferences
         self._post = post
         self._capacity = capacity
         self._idle_s = idle_s
+        self._front = front
         self._orders: queue.SimpleQueue[RenderOrder | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self.threads: Final[list[Worker]] = [_Renderer(f"renderer {i}", self._work, post) for i in range(threads)]
@@ -125,7 +136,7 @@ class Renderers:
                 return
             if synthesizer is None:
                 pool = HostBufferPool(buffers=1, capacity=RENDER_FRAMES, limit_bytes=_BUFFER_BYTES)
-                synthesizer = Synthesizer(self._phonemizer, pool)
+                synthesizer = Synthesizer(self._phonemizer, pool, front=self._front)
             self._post(self._render(order, synthesizer))
 
     def _render(self, order: RenderOrder, synthesizer: Synthesizer) -> RenderEnded:
@@ -139,12 +150,15 @@ class Renderers:
             return cut
 
         try:
-            with self._voices.borrow(order.voice or self._preferences.voice) as voice:
+            with ExitStack() as borrowed:
+                lent = Lent(self._voices, self._preferences, borrowed)
+                voice = lent.get(order.voice)
                 wanted = self._preferences
                 delivery = wanted.delivery(voice.info, speaker=order.speaker, gain=order.gain, rate=order.rate)
                 seed = wanted.seed if order.seed is None else order.seed
-                utterance = Utterance(order.text, delivery, seed)
-                for chunk in synthesizer.chunks(utterance, voice, tally, stopped):
+                utterance = Utterance(script_of(order.text, ssml=order.ssml), delivery, seed)
+                cast = Casting(lent, voice, delivery, tally.warn, gain=order.gain, rate=order.rate)
+                for chunk in synthesizer.chunks(utterance, cast, tally, stopped):
                     try:
                         order.take(chunk.samples)
                     finally:
@@ -153,7 +167,8 @@ class Renderers:
                 error = StoppedError()
         except (SpeechError, DeviceError, DaemonError, OSError) as failure:
             error = failure
-        return RenderEnded(order.job.id, time.monotonic(), seconds(tally.frames), tally.compute_s, error)
+        warnings = tuple(tally.warnings)
+        return RenderEnded(order.job.id, time.monotonic(), seconds(tally.frames), tally.compute_s, error, warnings)
 
 
 class _Renderer(Worker):

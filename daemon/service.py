@@ -8,6 +8,7 @@ import time
 import zlib
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from daemon.cache import Keeper, PhraseCache
@@ -18,6 +19,7 @@ from daemon.events import Event, Settings, VoiceInfo
 from daemon.inbox import Inbox, Origin, RenderEnded
 from daemon.job import Job
 from daemon.journal import Journal
+from daemon.lexica import Lexica
 from daemon.outputs import Outputs
 from daemon.player import Player
 from daemon.queue import Waiting
@@ -35,6 +37,7 @@ from engines.precedence import Precedence
 from engines.shared_backends import RenderOn, beside, load_shared
 from engines.shared_voices import SharedVoices
 from engines.text.phonemes import Phonemizer
+from engines.text.reading import Front
 from engines.vits import VitsVoice
 from engines.voice_plans import RENDER_ROWS
 
@@ -81,6 +84,8 @@ class Service:
         """
         self._report = report
         self.inbox: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
+        lexica = Lexica(Path(config.lexicon.folder), journal)
+        front = Front(lexicon=lexica.current)
         self._phonemizer = Phonemizer(config.limits.phonemes_timeout_s)
         self._precedence = Precedence()
         self._store = PackStore(packs_folder(config))
@@ -93,11 +98,12 @@ class Service:
             self.inbox.put,
             threads=min(_MOST_RENDERERS, len(os.sched_getaffinity(0))),
             capacity=config.render.max_renders,
+            front=front,
         )
         self._player = Player(sink, self.inbox.put, lead_s=config.audio.lead_ms / 1000)
         self._kept = self._make_cache(config) if config.cache.enabled else None
         self._engine = SynthesisThread(
-            partial(make_engines, config, self._phonemizer, self._precedence),
+            partial(make_engines, config, self._phonemizer, self._precedence, front),
             self._player,
             self._kept,
             self.inbox.put,
@@ -114,6 +120,7 @@ class Service:
             render=self._render,
             apply=self._apply,
             voices=self._voices,
+            lexica=lexica,
         )
         self.speaker = Speaker(_bounds(config), journal, sink.description, hands)
 
@@ -166,7 +173,8 @@ class Service:
         self._engine.say(
             Order(
                 job=job,
-                text=command.text,
+                text=command.written,
+                ssml=command.ssml is not None,
                 voice=command.voice,
                 speaker=command.speaker,
                 gain=command.volume,
@@ -197,7 +205,8 @@ class Service:
             self.renderers.submit(
                 RenderOrder(
                     job=job,
-                    text=command.text,
+                    text=command.written,
+                    ssml=command.ssml is not None,
                     take=take,
                     voice=voice,
                     speaker=command.speaker,

@@ -209,6 +209,10 @@ class PackStore:
         known = ", ".join(sorted({pack.info.language for pack in packs.values()})) or "none"
         raise VoiceError(language, f"is spoken by no voice in {self.folder} (languages: {known})")
 
+    def languages(self) -> tuple[str, ...]:
+        """Give the languages of all voices that are whole, each once."""
+        return tuple(sorted({pack.info.language for pack in self.list() if isinstance(pack, Pack)}))
+
     def put(self, name: str, info: PackInfo, graphs: Mapping[str, bytes]) -> Pack:
         """Write a pack into a hidden folder, flush it to the disk, then point the link `name` to it.
 

@@ -74,6 +74,10 @@ class VoiceShelf:
         self._loaded.move_to_end(name)
         return voice
 
+    def languages(self) -> tuple[str, ...]:
+        """Give the languages of all voices, each once."""
+        return self._store.languages()
+
     def delivery(
         self, voice: VitsVoice, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
     ) -> Delivery:

@@ -8,7 +8,12 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Final
 
-_CYRILLIC, _ARABIC, _HAN, _NAGARI = frozenset({"CYRILLIC"}), frozenset({"ARABIC"}), frozenset({"CJK"}), frozenset({"DEVANAGARI"})
+_CYRILLIC, _ARABIC, _HAN, _NAGARI = (
+    frozenset({"CYRILLIC"}),
+    frozenset({"ARABIC"}),
+    frozenset({"CJK"}),
+    frozenset({"DEVANAGARI"}),
+)
 
 _SCRIPTS: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(("ru", "uk", "bg", "be", "mk", "sr", "kk", "ky", "tt", "ba", "cv"), _CYRILLIC),
@@ -42,7 +47,7 @@ _SCRIPTS: Final[Mapping[str, frozenset[str]]] = {
 _NAMES: Final = {"CJK": "Chinese", "DEVANAGARI": "Devanagari"}
 
 _SPOKEN_ALONE: Final = frozenset({"GREEK"})
-"""A single letter of these is a name that people mean: the angle α, 5 Ω."""
+"""A single letter of these is a name that people mean, of an angle or of ohms."""
 
 
 def without_foreign(text: str, language: str) -> tuple[str, list[tuple[str, str]]]:
@@ -91,8 +96,20 @@ def _script(character: str) -> str:
         return ""
     name = unicodedata.name(character, "LATIN").split(" ")[0]
     # Full-width, mathematical and modifier letters are forms of others, which an earlier step makes of them.
-    own = {"LATIN", "FULLWIDTH", "HALFWIDTH", "MATHEMATICAL", "MODIFIER", "COMBINING", "DOUBLE-STRUCK", "SCRIPT", "KELVIN"}
-    return "" if name in own | {"ANGSTROM", "OHM", "MICRO", "VARIATION", "FEMININE", "MASCULINE", "BLACK-LETTER"} else name
+    own = {
+        "LATIN",
+        "FULLWIDTH",
+        "HALFWIDTH",
+        "MATHEMATICAL",
+        "MODIFIER",
+        "COMBINING",
+        "DOUBLE-STRUCK",
+        "SCRIPT",
+        "KELVIN",
+    }
+    return (
+        "" if name in own | {"ANGSTROM", "OHM", "MICRO", "VARIATION", "FEMININE", "MASCULINE", "BLACK-LETTER"} else name
+    )
 
 
 def script_of(text: str) -> str:

@@ -17,26 +17,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from engines.text.neighbours import DETERMINERS, Neighbours, around, is_past, part_of
+from engines.text.neighbours import DETERMINERS, Neighbours, around, is_past, part_of, word_set
 
 AsVerb, AsNoun = "to {}", "the {}"  # phrases in which espeak-ng knows what the word is
 
-_BY_PART: Final = frozenset(
-    "abuse advocate alternate appropriate approximate attribute close conduct conflict console content contract converse "
-    "convict defect deliberate desert digest elaborate estimate export graduate house increase insert moderate object "
-    "perfect permit present produce progress project rebel recall record refuse separate subject survey suspect tear "
-    "torment transfer transport update upgrade upset use".split()
+_BY_PART: Final = word_set(
+    "abuse advocate alternate appropriate approximate attribute close conduct conflict console content contract "
+    "converse convict defect deliberate desert digest elaborate estimate export graduate house increase insert "
+    "moderate object perfect permit present produce progress project rebel recall record refuse separate subject "
+    "survey suspect tear torment transfer transport update upgrade upset use"
 )
 """espeak-ng knows both sounds of these."""
 
-_METAL: Final = frozenset(
-    "pipe pipes acid poisoning paint battery batteries weight weights glass crystal shielding solder ore oxide free".split()
+_METAL: Final = word_set(
+    "pipe pipes acid poisoning paint battery batteries weight weights glass crystal shielding solder ore oxide free"
 )
-_TINY: Final = frozenset("detail details amount amounts difference differences quantity quantities particle particles traces".split())
-_BOATS: Final = frozenset("ship boat stern vessel deck thruster thrusters hull port starboard".split())
-_FISH: Final = frozenset("fish fishing caught lake sea striped river trout grilled".split())
-_COORDINATES: Final = frozenset("x y z graph chart plot coordinate horizontal vertical robot arm rotation motion six three".split())
-_ON_AIR: Final = frozenset("from on in at now today tonight and".split())
+_TINY: Final = word_set(
+    "detail details amount amounts difference differences quantity quantities particle particles traces"
+)
+_BOATS: Final = word_set("ship boat stern vessel deck thruster thrusters hull port starboard")
+_FISH: Final = word_set("fish fishing caught lake sea striped river trout grilled")
+_COORDINATES: Final = word_set(
+    "x y z graph chart plot coordinate horizontal vertical robot arm rotation motion six three"
+)
+_ON_AIR: Final = word_set("from on in at now today tonight and")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,14 @@ def _read(around_it: Neighbours) -> Sense | None:
 
 
 def _lead(around_it: Neighbours) -> Sense | None:
-    made_of = around_it.previous() == "of" and around_it.previous(2) in {"made", "full", "kilos", "tons", "grams", "traces"}
+    made_of = around_it.previous() == "of" and around_it.previous(2) in {
+        "made",
+        "full",
+        "kilos",
+        "tons",
+        "grams",
+        "traces",
+    }
     if around_it.following() in _METAL or made_of or around_it.previous() in {"contains", "containing", "molten"}:
         return Sense(words="led")
     return None
@@ -88,13 +99,22 @@ def _wind(around_it: Neighbours) -> Sense | None:
 
 def _tear(around_it: Neighbours) -> Sense | None:
     worn = around_it.previous() == "and" and around_it.previous(2) == "wear"
-    cloth = around_it.following() == "in" and around_it.following(3) in {"fabric", "cloth", "paper", "sail", "seal", "belt"}
+    cloth = around_it.following() == "in" and around_it.following(3) in {
+        "fabric",
+        "cloth",
+        "paper",
+        "sail",
+        "seal",
+        "belt",
+    }
     apart = around_it.following() in {"off", "up", "apart", "open", "along", "here"}
     return _VERB if worn or cloth or apart or part_of(around_it) == "verb" else None
 
 
 def _bow(around_it: Neighbours) -> Sense | None:
-    bends = part_of(around_it) == "verb" or (around_it.previous() == "a" and around_it.previous(2) in {"take", "took", "takes"})
+    bends = part_of(around_it) == "verb" or (
+        around_it.previous() == "a" and around_it.previous(2) in {"take", "took", "takes"}
+    )
     return _VERB if bends or around_it.near & _BOATS else None
 
 
@@ -136,7 +156,16 @@ def _resume(around_it: Neighbours) -> Sense | None:
 
 
 def _used(around_it: Neighbours) -> Sense | None:
-    habit = around_it.following() == "to" and around_it.previous() in {"i", "you", "he", "she", "we", "they", "it", "get"}
+    habit = around_it.following() == "to" and around_it.previous() in {
+        "i",
+        "you",
+        "he",
+        "she",
+        "we",
+        "they",
+        "it",
+        "get",
+    }
     return Sense(words="yoost") if habit else None
 
 

@@ -1,4 +1,4 @@
-"""What part of an English sentence a word is, as far as its neighbours tell. Guesses only where they are often right."""
+"""What part of an English sentence a word is, as far as its neighbours tell."""
 
 from __future__ import annotations
 
@@ -9,32 +9,40 @@ from typing import Final, Literal, TypeAlias
 Part: TypeAlias = Literal["noun", "verb", "adjective", "past", "first", "last"]
 """`past`: a verb of what has happened. `first` and `last`: where in its sentence the word is, in any language."""
 
-DETERMINERS: Final = frozenset("the a an this that these those my your his her its our their every each any some no".split())
-_OBJECTS: Final = frozenset("me him it them us her you this that these those everything something anything".split())
-_SUBJECTS: Final = frozenset("i you we they who".split())
-_THIRD: Final = frozenset("he she it".split())
-_LEADS_TO_VERB: Final = frozenset(
+
+def word_set(words: str) -> frozenset[str]:
+    """Give words that are parted by spaces."""
+    return frozenset(words.split())
+
+
+DETERMINERS: Final = word_set("the a an this that these those my your his her its our their every each any some no")
+_OBJECTS: Final = word_set("me him it them us her you this that these those everything something anything")
+_SUBJECTS: Final = word_set("i you we they who")
+_THIRD: Final = word_set("he she it")
+_LEADS_TO_VERB: Final = word_set(
     "to will would can could shall should may might must do does did don't doesn't didn't cannot can't won't "
-    "wouldn't couldn't shouldn't let's please not never i'll you'll we'll they'll he'll she'll it'll i'd you'd".split()
+    "wouldn't couldn't shouldn't let's please not never i'll you'll we'll they'll he'll she'll it'll i'd you'd"
 )
-_PREPOSITIONS: Final = frozenset(
-    "of in on at by for from with without into onto about over under between through near during per via".split()
+_PREPOSITIONS: Final = word_set(
+    "of in on at by for from with without into onto about over under between through near during per via"
 )
-_HAVE: Final = frozenset(
-    "have has had having i've you've we've they've haven't hasn't hadn't was were been being be is are already just "
-    "wasn't weren't isn't aren't".split()
+_HAVE: Final = word_set(
+    "have has had having i've you've we've they've haven't hasn't hadn't was were been being be is are already "
+    "just wasn't weren't isn't aren't"
 )
-_BE: Final = frozenset(
-    "is are was were be been being am i'm you're we're they're it's he's she's isn't aren't wasn't very so too quite "
-    "more most feel feels felt seem seems go goes went".split()
+_BE: Final = word_set(
+    "is are was were be been being am i'm you're we're they're it's he's she's isn't aren't wasn't very so too "
+    "quite more most feel feels felt seem seems go goes went"
 )
-_PAST_TIMES: Final = frozenset("yesterday ago earlier before previously".split())
-_TIMES: Final = frozenset("night week weekend month year time summer winter monday tuesday friday sunday".split())
-_CLAUSE_STARTS: Final = frozenset("and or then now but first next finally also so if when just".split())
-_ADVERBS: Final = frozenset("also always often usually just only really already ever still again quickly carefully".split())
+_PAST_TIMES: Final = word_set("yesterday ago earlier before previously")
+_TIMES: Final = word_set("night week weekend month year time summer winter monday tuesday friday sunday")
+_CLAUSE_STARTS: Final = word_set("and or then now but first next finally also so if when just")
+_ADVERBS: Final = word_set("also always often usually just only really already ever still again quickly carefully")
 _FUNCTION_WORDS: Final = (
     DETERMINERS | _OBJECTS | _SUBJECTS | _THIRD | _LEADS_TO_VERB | _PREPOSITIONS | _HAVE | _BE | _CLAUSE_STARTS
-    | frozenset("as than there here what which where why how because while until after before up down off out".split())
+    | word_set(
+    "as than there here what which where why how because while until after before up down off out"
+)
 )  # fmt: skip
 
 WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")  # noqa: RUF001  the apostrophe that people type
@@ -44,7 +52,7 @@ _CLAUSE_END: Final = re.compile(r"[,;:.!?…\n()]")
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """The words around one, in lower case, nearest first; none beyond the end of its clause, `near` all of its sentence."""
+    """The words around one, in lower case, nearest first, as far as its clause goes; `near` as far as its sentence."""
 
     before: tuple[str, ...]
     after: tuple[str, ...]

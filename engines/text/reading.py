@@ -1,6 +1,6 @@
 """Written text to the phonemes of sentences: the one way that all text takes, each step in a module of its own.
 
-    spans -> lexicon -> normaliser -> lexicon, heteronyms -> scripts of the language -> espeak-ng and IPA -> sentences
+spans -> lexicon -> normaliser -> lexicon, heteronyms -> scripts of the language -> espeak-ng and IPA -> sentences
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from device.format import Samples
 from engines.errors import excerpt
 from engines.text.alphabets import without_foreign, without_long_words
 from engines.text.heteronyms import Sense, heteronyms
@@ -40,6 +41,10 @@ Warn = Callable[[str], None]
 """Takes what could not be said, in words for the text's author."""
 
 
+def _no_clip(_name: str) -> Samples | None:
+    return None
+
+
 def _no_lexicon() -> Lexicon:
     return Lexicon()
 
@@ -52,6 +57,8 @@ class Front:
     """Makes the normaliser of a language."""
     lexicon: Callable[[], Lexicon] = _no_lexicon
     """Gives the lexicon as it is now; called for each piece of text, from any thread."""
+    clip: Callable[[str], Samples | None] = _no_clip
+    """Gives the samples of a sound that a script names; None where there is none. From any thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +109,22 @@ class Reader:
         piece = next(pieces, None)
         while piece is not None:
             following = next(pieces, None)
-            words = self.words(piece, inlays, language, warn)
-            yield (self._spelt(words) if kind == "text" else self._sentences(words, language)), following is not None
+            words = self.words(piece, inlays, language, warn, by_sound=kind == "espeak")
+            sentences = self._sentences(words, language) if kind == "espeak" else self._spelt(words)
+            yield sentences, following is not None
             piece = following
 
-    def words(self, text: str, inlays: Inlays, language: str, warn: Warn, trace: Trace | None = None) -> Words:
-        """Put one piece of text into words."""
+    def words(
+        self,
+        text: str,
+        inlays: Inlays,
+        language: str,
+        warn: Warn,
+        trace: Trace | None = None,
+        *,
+        by_sound: bool = True,
+    ) -> Words:
+        """Put one piece of text into words. `by_sound`: whether what is written alike is told apart."""
         tell = trace or _to_nobody
         lexicon = self._front.lexicon()
         text = lexicon.replaced(text, language, inlays.put)
@@ -119,8 +136,9 @@ class Reader:
         text = normalizer.normalize(text)
         text = lexicon.replaced(text, language, inlays.put)
         tell("lexicon, once more", text)
-        text = heteronyms(text, language, lambda written, sense: inlays.put(self._sense(written, sense, language)))
-        tell("heteronyms", text)
+        if by_sound:
+            text = heteronyms(text, language, lambda written, sense: inlays.put(self._sense(written, sense, language)))
+            tell("heteronyms", text)
 
         def expand(item: Reading | Mark) -> str | None:
             if isinstance(item, Mark) or item.ipa:

@@ -55,9 +55,7 @@ class Splicer:
         if len(found) != len(ipa):
             return self._in_parts(parts, ipa, voice)
         following = iter(ipa)
-        return [
-            replace(clause, phonemes=pattern.sub(lambda _: next(following), clause.phonemes)) for clause in clauses
-        ]
+        return [replace(clause, phonemes=pattern.sub(lambda _: next(following), clause.phonemes)) for clause in clauses]
 
     def _sound(self, place: str, voice: str) -> str:
         """Give a pattern of what a made-up word sounds like, however it is stressed."""

@@ -13,9 +13,9 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
-from xml.sax import SAXParseException  # noqa: S406  the exception only
-from xml.sax.handler import ContentHandler  # noqa: S406  it is called by defusedxml's parser
-from xml.sax.xmlreader import InputSource, Locator  # noqa: S406  they hold text and a place in it
+from xml.sax import SAXParseException
+from xml.sax.handler import ContentHandler
+from xml.sax.xmlreader import AttributesImpl, InputSource, Locator
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.sax import make_parser
@@ -23,7 +23,7 @@ from defusedxml.sax import make_parser
 from engines.errors import SsmlError, excerpt
 from engines.text import ssml_values
 from engines.text.ipa import clean_ipa
-from engines.text.script import Mark, Passage, Reading, Script, Span
+from engines.text.script import Mark, Passage, Reading, Script, Span, plain
 
 _DEEPEST: Final = 50
 """Tags within tags. Documents that people write have five."""
@@ -74,6 +74,11 @@ class _Open:
     """Of what takes text only: what came so far."""
 
 
+def script_of(text: str, *, ssml: bool) -> Script:
+    """Give the script of a document, or of a plain text. SsmlError where that is no SSML."""
+    return parse(text) if ssml else plain(text)
+
+
 def parse(document: str) -> Script:
     """Read a document. SsmlError with a code and the place, where it is no SSML or too much of it."""
     reader = _Reader()
@@ -88,10 +93,14 @@ def parse(document: str) -> Script:
     try:
         parser.parse(source)
     except SAXParseException as error:
-        raise SsmlError("ssml", error.getMessage(), error.getLineNumber(), error.getColumnNumber()) from None
+        raise _error("ssml", error.getMessage(), error) from None
     except DefusedXmlException:
         raise reader.problem("ssml_unsafe", "document types and entities are refused: write the characters") from None
     return reader.script()
+
+
+def _error(code: str, reason: str, place: Locator | SAXParseException) -> SsmlError:
+    return SsmlError(code, reason, place.getLineNumber() or 1, place.getColumnNumber() or 0)
 
 
 @dataclass(slots=True)
@@ -116,14 +125,14 @@ class _Reader(ContentHandler):
         """Make an error about where the parser is."""
         if self.locator is None:
             return SsmlError(code, reason, 1, 0)
-        return SsmlError(code, reason, self.locator.getLineNumber() or 1, self.locator.getColumnNumber() or 0)
+        return _error(code, reason, self.locator)
 
     def warn(self, text: str) -> None:
         """Tell the author something, once."""
         if len(self.warnings) < _MOST_WARNINGS:
             self.warnings[text] = None
 
-    def startElement(self, name: str, attrs: Mapping[str, str]) -> None:  # noqa: N802  the interface's name
+    def startElement(self, name: str, attrs: AttributesImpl) -> None:  # noqa: N802  the interface's name
         self.elements += 1
         if not self.open and name != "speak":
             raise self.problem("ssml", f"the outermost element is <{excerpt(name)}>, it should be <speak>")
@@ -288,7 +297,14 @@ def _scale(reader: _Reader, rate: float, gain: float) -> None:
 def _voice(reader: _Reader, element: _Open) -> None:
     name = element.attributes.get("name", "").strip()
     language = element.attributes.get("xml:lang") or element.attributes.get("languages", "").split(" ")[0]
-    for other in element.attributes.keys() - {"name", "xml:lang", "languages", "required", "ordering", "onvoicefailure"}:
+    for other in element.attributes.keys() - {
+        "name",
+        "xml:lang",
+        "languages",
+        "required",
+        "ordering",
+        "onvoicefailure",
+    }:
         reader.warn(f"voices are not chosen by {excerpt(other)}")
     if name or language:
         known = language.strip().lower() if language else reader.manner.language

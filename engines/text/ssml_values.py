@@ -12,7 +12,7 @@ _FACTOR: Final = re.compile(_NUMBER)
 _DECIBEL: Final = re.compile(rf"([+-]?){_NUMBER}\s*dB", re.IGNORECASE)
 
 _STRENGTHS: Final = {"none": 0.0, "x-weak": 0.1, "weak": 0.25, "medium": 0.5, "strong": 0.8, "x-strong": 1.2}
-"""Seconds. SSML leaves them open but for their order; `medium`, which stands for no attribute, is what a full stop is."""
+"""Seconds. SSML leaves all but their order open. `medium` counts where no attribute does; a full stop is as long."""
 
 _RATES: Final = {"x-slow": 0.5, "slow": 0.8, "medium": 1.0, "default": 1.0, "fast": 1.25, "x-fast": 1.6}
 
