@@ -19,7 +19,7 @@ from device.errors import DeviceError
 from device.format import Samples, seconds
 from device.memory import HostBufferPool
 from device.realtime import give_way
-from engines.casting import Casting, Lent
+from engines.casting import Casting, Lent, in_its_languages
 from engines.errors import SpeechError
 from engines.shared_voices import SharedVoices
 from engines.shelf import Preferences
@@ -152,11 +152,14 @@ class Renderers:
         try:
             with ExitStack() as borrowed:
                 lent = Lent(self._voices, self._preferences, borrowed)
+                script = script_of(order.text, ssml=order.ssml)
                 voice = lent.get(order.voice)
+                if not order.voice and order.speaker is None:
+                    script, voice = in_its_languages(script, lent, voice)
                 wanted = self._preferences
                 delivery = wanted.delivery(voice.info, speaker=order.speaker, gain=order.gain, rate=order.rate)
                 seed = wanted.seed if order.seed is None else order.seed
-                utterance = Utterance(script_of(order.text, ssml=order.ssml), delivery, seed)
+                utterance = Utterance(script, delivery, seed)
                 cast = Casting(lent, voice, delivery, tally.warn, gain=order.gain, rate=order.rate)
                 for chunk in synthesizer.chunks(utterance, cast, tally, stopped):
                     try:

@@ -19,7 +19,7 @@ from daemon.worker import Worker
 from device.errors import PoolClosedError
 from device.format import RATE, Samples, seconds
 from device.memory import AudioChunk
-from engines.casting import Casting
+from engines.casting import Casting, in_its_languages
 from engines.errors import AbandonedError, SpeechError, excerpt
 from engines.precedence import Precedence
 from engines.shelf import VoiceShelf
@@ -155,9 +155,13 @@ class SynthesisThread(Worker):
         job = order.job
         tally = Tally(words=job.words, sentences=job.sentences, marks=job.bookmarks, warnings=job.warnings)
         try:
-            voice = self._voice = self._shelf.get(order.voice, order.language)
+            script = script_of(order.text, ssml=order.ssml)
+            voice = self._shelf.get(order.voice, order.language)
+            if not order.voice and order.language is None and order.speaker is None:
+                script, voice = in_its_languages(script, self._shelf, voice)
+            self._voice = voice
             delivery = self._shelf.delivery(voice, speaker=order.speaker, gain=order.gain, rate=order.rate)
-            utterance = Utterance(script_of(order.text, ssml=order.ssml), delivery, self._shelf.seed)
+            utterance = Utterance(script, delivery, self._shelf.seed)
             if order.clip is not None:
                 phrase = _Phrase("", Phrase(order.clip), keep=False)
             else:
@@ -207,7 +211,7 @@ class SynthesisThread(Worker):
     def _find(self, utterance: Utterance, voice: VitsVoice, *, again: bool = False) -> _Phrase:
         """Look a phrase up. `again`: it goes on after an interruption, which makes it no phrase that is said twice."""
         script = utterance.script
-        if self._kept is None or script.chars > LONGEST_CHARS or script.warnings or not script.is_repeatable:
+        if self._kept is None or script.chars > LONGEST_CHARS or not script.is_repeatable_by(voice.info.language):
             return _NOT_KEPT
         key = key_of(utterance, voice, self._synthesizer.fingerprint())
         recording = self._kept.cache.get(key)

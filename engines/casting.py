@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from typing import Final, Protocol
 
 from engines.errors import VoiceError, excerpt
 from engines.shared_voices import SharedVoices
 from engines.shelf import Preferences
-from engines.text.script import Passage
+from engines.text.languages import by_language
+from engines.text.script import Passage, Script
 from engines.vits import Delivery, VitsVoice
 
 
@@ -19,10 +20,28 @@ class Voices(Protocol):
     def get(self, name: str = "", language: str | None = None) -> VitsVoice:
         """Give the voice `name`, else one of `language`. VoiceError where there is none."""
 
+    def languages(self) -> Sequence[str]:
+        """Give the languages of all voices."""
+
     def delivery(
         self, voice: VitsVoice, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
     ) -> Delivery:
         """Say how a voice is to speak."""
+
+
+def in_its_languages(script: Script, voices: Voices, own: VitsVoice) -> tuple[Script, VitsVoice]:
+    """Have each sentence said in its language, where that is clear; gives who says most of it too.
+
+    For a script whose sender named neither voice nor language: all of it in another language has another voice.
+    """
+    script = by_language(script, own.info.language, voices.languages())
+    wanted = {passage.language for passage in script.passages if not passage.voice}
+    language = wanted.pop() if len(wanted) == 1 else None
+    if language is None or is_of(own.info.language, language):
+        return script, own
+    with suppress(VoiceError):  # `Casting` tells of it
+        return script, voices.get(language=language)
+    return script, own
 
 
 class Lent:
@@ -44,6 +63,10 @@ class Lent:
         if voice is None:
             voice = self._held[name] = self._borrowed.enter_context(self._voices.borrow(name))
         return voice
+
+    def languages(self) -> Sequence[str]:
+        """See `Voices.languages`."""
+        return self._voices.languages()
 
     def delivery(
         self, voice: VitsVoice, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0

@@ -77,11 +77,17 @@ class Script:
         """All that is written."""
         return " ".join(passage.text for passage in self.passages).strip()
 
-    @property
-    def is_repeatable(self) -> bool:
-        """Tell whether a recording of it is as good as it: what has marks, or plays other sounds, must be done anew."""
-        return not any(
-            passage.clip or any(isinstance(span, Mark) for span in passage.spans) for passage in self.passages
+    def is_repeatable_by(self, language: str) -> bool:
+        """Tell whether a recording by one voice of this language is as good as doing it anew.
+
+        Not where it has marks or warnings, plays other sounds, or has other voices, any of which may change.
+        """
+        return not self.warnings and not any(
+            passage.clip
+            or passage.voice
+            or passage.language not in {None, language}
+            or any(isinstance(span, Mark) for span in passage.spans)
+            for passage in self.passages
         )
 
     def warned(self, *warnings: str) -> Script:
