@@ -14,9 +14,9 @@ EmojiPolicy = Literal["drop", "name", "keep"]
 _ENTITY: Final = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _TAGS: Final = (
     "a abbr address article aside audio b blockquote body br button center cite code dd del details div dl dt em "
-    "figcaption figure font footer form h1 h2 h3 h4 h5 h6 head header hr html i iframe img input ins kbd label li link "
-    "main mark meta nav ol option p pre q s samp script section select small span strike strong style sub summary sup table "
-    "tbody td textarea tfoot th thead title tr tt u ul var video"
+    "figcaption figure font footer form h1 h2 h3 h4 h5 h6 head header hr html i iframe img input ins kbd label li "
+    "link main mark meta nav ol option p pre q s samp script section select small span strike strong style sub "
+    "summary sup table tbody td textarea tfoot th thead title tr tt u ul var video"
 )
 _TAG: Final = re.compile(rf"</?(?P<name>{'|'.join(_TAGS.split())})\b(?:\s[^<>]{{0,1000}})?/?>", re.IGNORECASE)
 _COMMENT: Final = re.compile(r"<!--.{0,2000}?-->|<!DOCTYPE[^>]{0,200}>", re.IGNORECASE | re.DOTALL)

@@ -12,10 +12,10 @@ DECIMAL: Final = rf"(?:(?:\d{{1,3}}(?:,\d{{3}}){{1,6}}|\d{{1,24}})?\.\d{{1,24}}(
 """1,234.5, .5 or 12."""
 
 FUNCTION_WORDS: Final = frozenset(
-    "a an the it its he his she her they their we our you your i my this that these those there then here in on at by "
-    "for from to with when while where what who why how if and but or so as after before since until once is are was were "
-    "do does did has have had can could will would may might must should no not yes now please all some many most "
-    "nobody everybody people one".split()
+    "a an the it its he his she her they their we our you your i my this that these those there then here in on "
+    "at by for from to with when while where what who why how if and but or so as after before since until once "
+    "is are was were do does did has have had can could will would may might must should no not yes now please "
+    "all some many most nobody everybody people one".split()
 )
 """Capitalised after a full stop, they begin a sentence: no name begins with them."""
 
