@@ -61,14 +61,15 @@ class Phrase:
     sentences: tuple[int, ...] = ()
 
 
-def key_of(utterance: Utterance, voice: VitsVoice) -> str:
-    """Name a phrase by all that decides how it sounds."""
+def key_of(utterance: Utterance, voice: VitsVoice, reading: str) -> str:
+    """Name a phrase by all that decides how it sounds; `reading`: the fingerprint of what puts it into words."""
     delivery = utterance.delivery
     parts = (
         sorted(voice.info.files.items()),
         sorted(voice.info.sources.items()),
         _espeak_version(),
         voice.info.language,
+        reading,
         clean_text(utterance.text),
         delivery.speaker,
         delivery.length_scale,

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from daemon.config import Config, packs_folder, plans_folder
+from daemon.config_text_section import normalizer_of
 from daemon.plan_rebuild import rebuild_if_stale
 from daemon.synthesis import Engines
 from device.format import RATE
@@ -40,7 +41,7 @@ def make_engines(config: Config, phonemizer: Phonemizer, precedence: Precedence 
         opened.callback(pool.close)
         shelf = VoiceShelf(PackStore(packs_folder(config)), preferred, gpu)
         opened.callback(shelf.close)
-        synthesizer = Synthesizer(phonemizer, pool, precedence)
+        synthesizer = Synthesizer(phonemizer, pool, precedence, preferred.normalizer)
         voice = shelf.get()
         synthesizer.warm_up(voice)
         for chunk in synthesizer.chunks(Utterance(_WARM_UP_TEXT, shelf.delivery(voice), seed=0), voice, Tally()):
@@ -80,4 +81,5 @@ def preferences(config: Config) -> Preferences:
         noise_w=voice.noise_w,
         seed=voice.seed,
         engine=Wanted(backend=engine.backend, precision=engine.precision, threads=engine.threads),
+        normalizer=normalizer_of(config.text),
     )

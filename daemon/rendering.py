@@ -125,7 +125,7 @@ class Renderers:
                 return
             if synthesizer is None:
                 pool = HostBufferPool(buffers=1, capacity=RENDER_FRAMES, limit_bytes=_BUFFER_BYTES)
-                synthesizer = Synthesizer(self._phonemizer, pool)
+                synthesizer = Synthesizer(self._phonemizer, pool, normalizer=self._preferences.normalizer)
             self._post(self._render(order, synthesizer))
 
     def _render(self, order: RenderOrder, synthesizer: Synthesizer) -> RenderEnded:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from engines.backends import Gpu, Wanted, load_voice
 from engines.pack import PackInfo, PackStore
+from engines.text.normalize.pipeline import Normalizer
 from engines.vits import Delivery, VitsVoice
 
 _MOST_LOADED: Final = 3
@@ -26,6 +28,8 @@ class Preferences:
     noise_w: float | None = None
     seed: int | None = None
     engine: Wanted = field(default_factory=Wanted)
+    normalizer: Callable[[str], Normalizer] = Normalizer
+    """Makes what puts the texts of a language into words."""
 
     def delivery(
         self, info: PackInfo, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain, cycle, islice
 from typing import Final
 
@@ -15,7 +16,9 @@ import numpy as np
 from device.errors import PoolExhaustedError
 from device.format import PERIOD, Samples
 from device.memory import AudioChunk, Buffer, BufferPool
+from engines.pack import PackInfo
 from engines.precedence import Precedence
+from engines.text.normalize.pipeline import Normalizer
 from engines.text.phonemes import Phonemizer, merge_clusters, phoneme_ids, sentences_of
 from engines.text.sentences import blocks
 from engines.vits import USUAL_IDS, Delivery, Noise, VitsVoice
@@ -30,6 +33,9 @@ _MOST_PHONEMES: Final = 600
 
 Whatever fits `_BLOCK_CHARS` stays in one piece, even a sentence of a hundred words.
 """
+
+_LANGUAGES: Final = 8
+"""Whose normalisers are kept."""
 
 _MOST_MISSED: Final = 100
 """Phonemes that are told of: a voice that takes characters could be sent a million that it lacks."""
@@ -66,8 +72,18 @@ class Tally:
 class Synthesizer:
     """Speaks with one voice at a time; for one thread."""
 
-    def __init__(self, phonemizer: Phonemizer, pool: BufferPool, precedence: Precedence | None = None) -> None:
-        """`precedence`: within its `urgent`, others may compute while this one waits for a buffer."""
+    def __init__(
+        self,
+        phonemizer: Phonemizer,
+        pool: BufferPool,
+        precedence: Precedence | None = None,
+        normalizer: Callable[[str], Normalizer] = Normalizer,
+    ) -> None:
+        """`precedence`: within its `urgent`, others may compute while this one waits for a buffer.
+
+        `normalizer` makes what puts the texts of a language into words.
+        """
+        self.normalizer: Final = lru_cache(maxsize=_LANGUAGES)(normalizer)
         self._phonemizer = phonemizer
         self._pool = pool
         self._precedence = precedence
@@ -175,10 +191,10 @@ class Synthesizer:
         while block is not None:
             next_block = next(texts, None)
             begun = time.perf_counter()
-            if info.phoneme_type == "espeak":
-                sentences = sentences_of(self._phonemizer.phonemize(block, info.language), max_phonemes=_MOST_PHONEMES)
-            else:
-                sentences = [list(part) for part in blocks(block, max_chars=_MOST_PHONEMES)]
+            words = self.normalizer(info.language).normalize(block)
+            sentences = [
+                sentence for part in blocks(words, max_chars=_BLOCK_CHARS) for sentence in self._spoken(part, info)
+            ]
             tally.compute_s += time.perf_counter() - begun
             for number, sentence in enumerate(sentences, start=1):
                 ids, unknown = phoneme_ids(merge_clusters(sentence, info.clusters), info.phoneme_ids)
@@ -186,6 +202,12 @@ class Synthesizer:
                 if len(unknown) < len(set(sentence)):
                     yield ids, number < len(sentences) or next_block is not None
             block = next_block
+
+    def _spoken(self, text: str, info: PackInfo) -> list[list[str]]:
+        """Return the symbols of each sentence of some words."""
+        if info.phoneme_type == "espeak":
+            return sentences_of(self._phonemizer.phonemize(text, info.language), max_phonemes=_MOST_PHONEMES)
+        return [list(part) for part in blocks(text, max_chars=_MOST_PHONEMES)]
 
     def _tell_missing(self, voice: str, phonemes: list[str]) -> None:
         """Log once for each phoneme that a voice lacks: it is left out of everything that is said."""

@@ -30,15 +30,27 @@ class Normalizer:
     Takes time linear to the text; the caller bounds its length.
     """
 
-    def __init__(self, language: str, *, emoji: EmojiPolicy = "drop", date_order: DateOrder = "auto") -> None:
-        """`language` as espeak-ng or BCP 47 names it: "en-us", "en-gb", "de"."""
+    def __init__(
+        self,
+        language: str,
+        *,
+        emoji: EmojiPolicy = "drop",
+        date_order: DateOrder = "auto",
+        written_forms: bool = True,
+    ) -> None:
+        """`language` as espeak-ng or BCP 47 names it: "en-us", "en-gb", "de".
+
+        Without `written_forms` only what would be heard as noise goes: markup, invisible characters, emoji.
+        """
+        self.fingerprint: Final = f"{VERSION} {language} {emoji} {date_order} {written_forms}"
+        """Tells apart what makes other words of the same text."""
         self._steps: tuple[tuple[str, Callable[[str], str]], ...] = (
             ("unicode", repair),
             ("html", unescape),
             ("markdown", plain),
             ("emoji", partial(markup.emoji, policy=emoji)),
         )
-        self._forms = traced_forms(language, date_order=date_order)
+        self._forms = traced_forms(language, date_order=date_order) if written_forms else None
 
     def normalize(self, text: str) -> str:
         """Return the text as it is to be said."""

@@ -8,7 +8,7 @@ from typing import Final
 from engines.text.normalize.english.patterns import FUNCTION_WORDS, next_word, stop_after
 from engines.text.normalize.english.reading import Reading
 
-_TITLES: Final = {
+TITLES: Final = {
     "Dr": "doctor", "Mr": "mister", "Mrs": "misses", "Ms": "miss", "Prof": "professor", "Gen": "general",
     "Capt": "captain", "Cpt": "captain", "Lt": "lieutenant", "Col": "colonel", "Sgt": "sergeant", "Cpl": "corporal",
     "Maj": "major", "Cmdr": "commander", "Adm": "admiral", "Rev": "reverend", "Hon": "honorable", "Sen": "senator",
@@ -17,7 +17,7 @@ _TITLES: Final = {
 }  # fmt: skip
 """Before a name."""
 
-_PLAIN: Final = {
+PLAIN: Final = {
     "jr": "junior", "sr": "senior", "vs": "versus", "etc": "etcetera", "approx": "approximately", "dept": "department",
     "inc": "incorporated", "ltd": "limited", "corp": "corporation", "bros": "brothers", "assn": "association",
     "govt": "government", "esp": "especially", "incl": "including", "excl": "excluding", "max": "maximum",
@@ -40,9 +40,9 @@ _NUMBERED: Final = {
 }  # fmt: skip
 """With a full stop, before a number."""
 
-_TITLE: Final = re.compile(rf"\b({'|'.join(_TITLES)})(?:\. ?| )(?=(?:[A-Z]\.|[A-Z][^\W\d_]))")
+_TITLE: Final = re.compile(rf"\b({'|'.join(TITLES)})(?:\. ?| )(?=(?:[A-Z]\.|[A-Z][^\W\d_]))")
 _TITLE_DOT: Final = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof)\.(?= ?[a-z])")
-_WITH_STOP: Final = re.compile(rf"(?<![\w.])({'|'.join(_PLAIN)})\.(?!\w)", re.IGNORECASE)
+_WITH_STOP: Final = re.compile(rf"(?<![\w.])({'|'.join(PLAIN)})\.(?!\w)", re.IGNORECASE)
 _WITHOUT_STOP: Final = re.compile(r"\b(vs|etc|approx|dept)\b(?!\.)")
 _BEFORE_NUMBER: Final = re.compile(rf"(?<![\w.])({'|'.join(_NUMBERED)})\. ?(?=\d)", re.IGNORECASE)
 _NUMERO: Final = re.compile(r"№ ?(?=\d)")
@@ -72,12 +72,12 @@ def abbreviations(text: str, _: Reading) -> str:
     text = _NUMERO.sub("number ", text)
     if "/" in text:
         text = _SLASHED_FORM.sub(lambda match: _SLASHED[match[1].lower()], text)
-    text = _TITLE.sub(lambda match: _TITLES[match[1]] + " ", text)
-    text = _SUFFIX.sub(lambda match: f" {_PLAIN[match[1].lower()]}", text)
-    text = _WITHOUT_STOP.sub(lambda match: _PLAIN[match[1].lower()], text)
+    text = _TITLE.sub(lambda match: TITLES[match[1]] + " ", text)
+    text = _SUFFIX.sub(lambda match: f" {PLAIN[match[1].lower()]}", text)
+    text = _WITHOUT_STOP.sub(lambda match: PLAIN[match[1].lower()], text)
     if "." not in text:
         return text
-    text = _TITLE_DOT.sub(lambda match: _TITLES[match[1]], text)
+    text = _TITLE_DOT.sub(lambda match: TITLES[match[1]], text)
     text = _LATIN_FORM.sub(
         lambda match: _LATIN[match[1].lower().replace(" ", "") if match[1] != "et al" else "et al"], text
     )
@@ -97,7 +97,7 @@ def _with_stop(match: re.Match[str]) -> str:
     stop = stop_after(match.string, match.end())
     if written in _ALSO_WORDS and (stop or not next_word(match.string, match.end())):
         return match.group()
-    return _PLAIN[written] + stop
+    return PLAIN[written] + stop
 
 
 def _initialism(match: re.Match[str]) -> str:

@@ -9,7 +9,7 @@ from engines.text.normalize.english.numbers import cardinal, digits
 from engines.text.normalize.english.patterns import FUNCTION_WORDS, begins_sentence
 from engines.text.normalize.english.reading import Reading
 
-_STREETS: Final = {
+STREETS: Final = {
     "st": "Street", "ave": "Avenue", "av": "Avenue", "blvd": "Boulevard", "rd": "Road", "dr": "Drive", "ln": "Lane",
     "ct": "Court", "expy": "Expressway", "hwy": "Highway", "pkwy": "Parkway", "pl": "Place", "sq": "Square",
     "ter": "Terrace", "cir": "Circle", "trl": "Trail", "fwy": "Freeway", "tpke": "Turnpike", "aly": "Alley",
@@ -24,7 +24,7 @@ _DIRECTIONS: Final = {
     "NE": "Northeast", "NW": "Northwest", "SE": "Southeast", "SW": "Southwest",
 }  # fmt: skip
 _DIRECTION: Final = r"(?:[NS][EW]|[NSEW])\b\.?"
-_STREET: Final = "|".join(sorted(_STREETS, key=len, reverse=True))
+_STREET: Final = "|".join(sorted(STREETS, key=len, reverse=True))
 _NAME: Final = r"(?:[A-Z][\w'’]{0,30}|\d{1,3}(?:st|nd|rd|th))"
 _ADDRESS: Final = re.compile(
     rf"(?<![\w.,$£€/:-])(?P<number>\d{{1,5}})(?P<letter>[A-Za-z]?) (?:(?P<direction>{_DIRECTION}) )?"
@@ -60,11 +60,11 @@ def addresses(text: str, _: Reading) -> str:
     if any(sign.isdigit() for sign in text):
         text = _APARTMENT.sub(lambda match: _ROOMS[match[1]] + " ", text)
         text = _ADDRESS.sub(_address, text)
-        text = _ORDINAL_STREET.sub(lambda match: f"{match[1]} {_STREETS[match[2].lower()]}{_stop(match)}", text)
+        text = _ORDINAL_STREET.sub(lambda match: f"{match[1]} {STREETS[match[2].lower()]}{_stop(match)}", text)
         text = _ZIP.sub(lambda match: f"{match[1]} {_zip(match[2], match[3])}", text)
     text = _STATE.sub(_state, text)
     text = _SAINT.sub(_saint, text)
-    return _ROAD.sub(lambda match: _STREETS[match[1].lower()] + _stop(match), text)
+    return _ROAD.sub(lambda match: STREETS[match[1].lower()] + _stop(match), text)
 
 
 def house_number(written: str) -> str:
@@ -86,7 +86,7 @@ def _address(match: re.Match[str]) -> str:
         words.append(match["letter"].upper())
     if match["direction"]:
         words.append(_DIRECTIONS[match["direction"].rstrip(".")])
-    words += [name, match["full"] or _STREETS[match["street"].lower()]]
+    words += [name, match["full"] or STREETS[match["street"].lower()]]
     if match["quarter"]:
         words.append(_DIRECTIONS[match["quarter"].rstrip(".")])
     stop = "." if match["stop"] and begins_sentence(match.string, match.end()) else ""

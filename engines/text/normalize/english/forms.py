@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from engines.text.normalize.english.abbreviations import abbreviations
-from engines.text.normalize.english.addresses import addresses
+from engines.text.normalize.english.abbreviations import PLAIN, TITLES, abbreviations
+from engines.text.normalize.english.addresses import STREETS, addresses
 from engines.text.normalize.english.arithmetic import arithmetic
 from engines.text.normalize.english.dates import dates
 from engines.text.normalize.english.electronic import electronic
@@ -50,10 +50,11 @@ _FORMS: Final = re.compile(
     r"[\d$£€¥₹₩₪₽₺₫฿₱₴₦₿¢%&@#+=*~^_\\/<>°©®™§¶÷×±√∛‰−№♯♭≤≥≠≈≡∝∈→⇒∞∑∏∫∂∆²³\u2160-\u2188\u0391-\u03c9]"
 )
 _SHORT: Final = re.compile(
-    r"[IVXLCDM]{2}|\b[IVX]\b|[A-Za-z]\.[ ]?[A-Za-z]|\b[A-Z]\.|\.[A-Za-z]|, [A-Z]{2}\b"
-    r"|\b(?:Dr|Mr|Mrs|Ms|Prof|Gen|Capt|Cpt|Lt|Col|Sgt|Cpl|Maj|Cmdr|Adm|Rev|Hon|Sen|Rep|Gov|Pres|Supt|Fr|Messrs|Mt|Ft|Pvt|Msgr|Amb|Jr|Sr|vs|etc|approx|dept)\b"
-    r"|\b[A-Za-z]{1,6}\.(?=\s+\S|$)"
+    r"[IVXLCDM]{2}|\b[IVX]\b(?!['’]| [a-z])|\b[A-Za-z]\. ?[A-Za-z]\.?(?!\w)|\b[A-HJ-Z]\.|\w\.[A-Za-z]|, [A-Z]{2}\b"
+    rf"|\b(?:{'|'.join(TITLES)})\b|\b(?i:vs|etc|approx|dept|jr|sr|(?:{'|'.join([*PLAIN, *STREETS])})\.)(?!\w)|\bSt\b"
 )
+"""What may be in a text without digits and signs: abbreviations, initials, Roman numerals, states."""
+
 _SPACES: Final = re.compile(r"[ \t]{2,}")
 _BEFORE_MARK: Final = re.compile(r"[ \t]+(?=[,.;:!?])")
 
