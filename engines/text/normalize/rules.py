@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Final, Literal
 
 from engines.text.normalize.english import forms as english
 from engines.text.normalize.english.reading import Reading
@@ -21,6 +21,8 @@ DateOrder = Literal["auto", "day-month", "month-day"]
 Trace = Callable[[str, str], None]
 """Is told the name of each rule that changed a text, and what it made of it."""
 
+_AMERICAN: Final = frozenset(("en", "en-us", "en-us-nyc"))
+
 
 def written_forms(language: str, *, date_order: DateOrder = "auto") -> WrittenForms | None:
     """Return the rules of a language, named as espeak-ng or BCP 47 names it ("en-us", "de"); None where there are none.
@@ -33,11 +35,17 @@ def written_forms(language: str, *, date_order: DateOrder = "auto") -> WrittenFo
 
 def traced_forms(language: str, *, date_order: DateOrder = "auto") -> Callable[[str, Trace | None], str] | None:
     """Return the same rules, which also tell what each of them did."""
-    if not language.lower().startswith("en"):
+    reading = english_reading(language, date_order=date_order)
+    return None if reading is None else lambda text, told: _english(text, reading, told)
+
+
+def english_reading(language: str, *, date_order: DateOrder = "auto") -> Reading | None:
+    """Return how English is read in a place, None for another language. All English but American is as in Britain."""
+    name = language.lower().replace("_", "-")
+    if name.partition("-")[0] != "en":
         return None
-    british = language.lower().replace("_", "-") not in {"en", "en-us", "en-us-nyc"}
-    day_first = british if date_order == "auto" else date_order == "day-month"
-    return lambda text, told: _english(text, Reading(british=british, day_first=day_first), told)
+    british = name not in _AMERICAN
+    return Reading(british=british, day_first=british if date_order == "auto" else date_order == "day-month")
 
 
 def _english(text: str, reading: Reading, told: Trace | None) -> str:

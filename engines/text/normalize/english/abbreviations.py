@@ -43,7 +43,7 @@ _NUMBERED: Final = {
 _TITLE: Final = re.compile(rf"\b({'|'.join(TITLES)})(?:\. ?| )(?=(?:[A-Z]\.|[A-Z][^\W\d_]))")
 _TITLE_DOT: Final = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof)\.(?= ?[a-z])")
 _WITH_STOP: Final = re.compile(rf"(?<![\w.])({'|'.join(PLAIN)})\.(?!\w)", re.IGNORECASE)
-_WITHOUT_STOP: Final = re.compile(r"\b(vs|etc|approx|dept)\b(?!\.)")
+_WITHOUT_STOP: Final = re.compile(r"\b(vs|approx|dept)\b(?!\.)")
 _BEFORE_NUMBER: Final = re.compile(rf"(?<![\w.])({'|'.join(_NUMBERED)})\. ?(?=\d)", re.IGNORECASE)
 _NUMERO: Final = re.compile(r"№ ?(?=\d)")
 _SUFFIX: Final = re.compile(r"(?<=[a-z]),? (Jr|Sr)\b(?!\.)")

@@ -9,7 +9,7 @@ from engines.text.normalize.english.reading import Reading
 
 _OPERAND: Final = (
     r"(?:[A-Za-z]\d{0,3}(?!\d)|(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,24})(?!\d)(?:\.\d{1,24}(?!\d))?[A-Za-z]?"
-    r"|\.\d{1,24}(?!\d)|[αβγδθλπφω])"
+    r"|\.\d{1,24}(?!\d)|[αβγδθλπφω])[²³]?"
 )
 _EQUATION: Final = re.compile(
     rf"(?<![\w.,=/-])-?{_OPERAND}(?:\s?[-+*/×÷·^]\s?{_OPERAND}){{0,12}}\s?[=≠≈≤≥<>]\s?-?{_OPERAND}"

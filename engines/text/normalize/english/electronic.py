@@ -25,7 +25,7 @@ _DRIVE: Final = re.compile(r"(?<![\w/])([A-Za-z]):\\([^\s\\<>\"|]{1,80}(?:\\[^\s
 _HANDLE: Final = re.compile(r"(?<![\w@])@(\w{2,40})(?![@\w])")
 _HASHTAG: Final = re.compile(r"(?<![\w#&])#([^\W\d_]\w{0,80})")
 
-_SIGNS: Final = {
+SIGNS: Final = {
     ".": "dot", "/": "slash", "-": "dash", "_": "underscore", ":": "colon", "?": "question mark", "=": "equal sign",
     "&": "and", "#": "hash", "%": "percent", "+": "plus", "~": "tilde", "@": "at", "\\": "backslash", "*": "asterisk",
     "$": "dollar sign", "!": "exclamation mark", ",": "comma", ";": "semicolon",
@@ -76,8 +76,8 @@ def spelled(address: str) -> str:
     for piece in _PIECES.findall(address):
         if piece.isdigit():
             words.append(digits(piece))
-        elif piece in _SIGNS:
-            words.append(_SIGNS[piece])
+        elif piece in SIGNS:
+            words.append(SIGNS[piece])
         elif piece[0].isalpha():
             words.append(_SOUNDS.get(piece.lower()) or _in_parts(piece))
     return " ".join(words)

@@ -12,7 +12,7 @@ MIXED: Final = r"(?:(?:(?P<whole>\d{1,9}) (?=\d{1,9}/))?(?P<top>\d{1,9})/(?P<bot
 """A fraction, with or without a whole number before it, or nothing."""
 
 _FRACTION: Final = re.compile(
-    r"(?P<minus>(?<![\w.,)-])-)?(?<![\w.,/:-])(?:(?P<whole>\d{1,9}) (?=\d{1,9} ?/))?(?P<top>\d{1,9})"
+    r"(?:(?P<minus>(?<![\w.,)-])-)|(?<![\w.,/:-]))(?:(?P<whole>\d{1,9}) (?=\d{1,9} ?/))?(?P<top>\d{1,9})"
     r"(?P<gap> ?)/(?P=gap)(?P<bottom>\d{1,9})(?P<suffix>(?:st|nd|rd|th)s?)?(?![\w/]|[.,:]\d|-\w)",
     re.IGNORECASE,
 )
