@@ -62,7 +62,7 @@ class Phrase:
     sentences: tuple[int, ...] = ()
 
 
-def key_of(utterance: Utterance, voice: VitsVoice, readings: str = "") -> str:
+def key_of(utterance: Utterance, voice: VitsVoice, readings: str) -> str:
     """Name a phrase by all that decides how it sounds. `readings`: see `Synthesizer.fingerprint`."""
     delivery = utterance.delivery
     parts = (

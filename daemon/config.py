@@ -25,6 +25,7 @@ from daemon.config_sections import (
     Section,
     VoiceConfig,
 )
+from daemon.config_text_section import TextConfig
 from daemon.config_toml import read_toml
 from daemon.errors import ConfigError
 
@@ -44,6 +45,7 @@ __all__ = [
     "MemoryConfig",
     "MqttConfig",
     "RenderConfig",
+    "TextConfig",
     "VoiceConfig",
     "WyomingConfig",
     "journal_file",
@@ -66,6 +68,7 @@ class Config(Section):
     mqtt: MqttConfig = Field(default_factory=MqttConfig)
     audio: AudioConfig = Field(default_factory=AudioConfig)
     voice: VoiceConfig = Field(default_factory=VoiceConfig)
+    text: TextConfig = Field(default_factory=TextConfig)
     engine: EngineConfig = Field(default_factory=EngineConfig)
     memory: MemoryConfig = Field(default_factory=MemoryConfig)
     encoder: EncoderConfig = Field(default_factory=EncoderConfig)

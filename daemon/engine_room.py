@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from daemon.config import Config, packs_folder, plans_folder
+from daemon.config_text_section import normalizer_of
 from daemon.plan_rebuild import rebuild_if_stale
 from daemon.synthesis import Engines
 from device.format import RATE
@@ -43,7 +44,7 @@ def make_engines(
         opened.callback(pool.close)
         shelf = VoiceShelf(PackStore(packs_folder(config)), preferred, gpu)
         opened.callback(shelf.close)
-        synthesizer = Synthesizer(phonemizer, pool, precedence, front)
+        synthesizer = Synthesizer(phonemizer, pool, precedence, front or Front(normalizer_of(config.text)))
         voice = shelf.get()
         synthesizer.warm_up(voice)
         for chunk in synthesizer.chunks(Utterance(_WARM_UP_TEXT, shelf.delivery(voice), seed=0), voice, Tally()):

@@ -13,6 +13,7 @@ from typing import Final
 
 from daemon.cache import Keeper, PhraseCache
 from daemon.config import Config, packs_folder, phrases_folder, plans_folder, renders_folder
+from daemon.config_text_section import normalizer_of
 from daemon.engine_room import BUFFER_FRAMES, make_engines, preferences
 from daemon.errors import DaemonError
 from daemon.events import Event, Settings, VoiceInfo
@@ -85,7 +86,7 @@ class Service:
         self._report = report
         self.inbox: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
         lexica = Lexica(Path(config.lexicon.folder), journal)
-        front = Front(lexicon=lexica.current)
+        front = Front(normalizer_of(config.text), lexica.current)
         self._phonemizer = Phonemizer(config.limits.phonemes_timeout_s)
         self._precedence = Precedence()
         self._store = PackStore(packs_folder(config))

@@ -213,9 +213,12 @@ class SynthesisThread(Worker):
         script = utterance.script
         if self._kept is None or script.chars > LONGEST_CHARS or not script.is_repeatable_by(voice.info.language):
             return _NOT_KEPT
-        key = key_of(utterance, voice, self._synthesizer.fingerprint())
+        key = self._key(utterance, voice)
         recording = self._kept.cache.get(key)
         return _Phrase(key, recording, keep=recording is None and not again and self._kept.cache.wants(key))
+
+    def _key(self, utterance: Utterance, voice: VitsVoice) -> str:
+        return key_of(utterance, voice, self._synthesizer.fingerprint(voice.info.language))
 
     def _recorded(self, chunks: Iterator[AudioChunk], phrase: _Phrase) -> Iterator[AudioChunk]:
         """Pass chunks on, and copy them where the phrase shall be kept."""
@@ -248,7 +251,7 @@ class SynthesisThread(Worker):
             return
         voice = self._shelf.get()
         utterance = Utterance(text, self._shelf.delivery(voice), self._shelf.seed)
-        self._kept.cache.pin(key_of(utterance, voice, self._synthesizer.fingerprint()))
+        self._kept.cache.pin(self._key(utterance, voice))
         phrase = self._find(utterance, voice)
         if not phrase.keep:
             return

@@ -110,9 +110,9 @@ class Synthesizer:
         self.capacity: Final = pool.capacity
         """Frames of the largest chunk."""
 
-    def fingerprint(self) -> str:
+    def fingerprint(self, language: str) -> str:
         """See `Reader.fingerprint`."""
-        return self._reader.fingerprint()
+        return self._reader.fingerprint(language)
 
     def chunks(
         self,

@@ -34,6 +34,9 @@ MOST_PHONEMES: Final = 600
 Whatever fits `BLOCK_CHARS` stays in one piece, even a sentence of a hundred words.
 """
 
+VERSION: Final = 1
+"""Rises whenever other sounds come out for a text, but for what the normaliser does: it has a number of its own."""
+
 _LANGUAGES: Final = 4
 """Whose normalisers are kept: as many as voices, and one that a text mentions."""
 
@@ -93,9 +96,9 @@ class Reader:
         self._normalizer = functools.lru_cache(maxsize=_LANGUAGES)(self._front.normalizer)
         self._sound = functools.lru_cache(maxsize=1024)(self._sound_in)
 
-    def fingerprint(self) -> str:
-        """Tell what the owner's own readings are: another lexicon has another fingerprint."""
-        return self._front.lexicon().digest
+    def fingerprint(self, language: str) -> str:
+        """Tell apart what makes other words or sounds of the same text: the rules, and the lexicon as it is now."""
+        return f"{VERSION} {self._normalizer(language).fingerprint} {self._front.lexicon().digest}"
 
     def read(
         self, passage: Passage, language: str, kind: Literal["espeak", "text"], warn: Warn
@@ -110,8 +113,10 @@ class Reader:
         while piece is not None:
             following = next(pieces, None)
             words = self.words(piece, inlays, language, warn, by_sound=kind == "espeak")
-            sentences = self._sentences(words, language) if kind == "espeak" else self._spelt(words)
-            yield sentences, following is not None
+            # Words are longer than numbers: what was a piece may be several now.
+            parts = [Words(part, inlays) for part in blocks(words.text, max_chars=BLOCK_CHARS)]
+            spoken = [self._sentences(part, language) if kind == "espeak" else self._spelt(part) for part in parts]
+            yield [sentence for sentences in spoken for sentence in sentences], following is not None
             piece = following
 
     def words(
@@ -174,7 +179,9 @@ class Reader:
             if said is not None:
                 return said
             warn(f"{excerpt(written)!r} cannot be read as {excerpt(reading.say_as)!r}")
-        return self._normalizer(language).normalize(written)
+        words = self._normalizer(language).normalize(written)
+        # A full stop ends no sentence before a small letter.
+        return words[:1].upper() + words[1:] if reading.written[:1].isupper() else words
 
     def _sense(self, written: str, sense: Sense, language: str) -> Reading:
         sound = sense.ipa or (self._sound(sense.phrase.format(written.lower()), language) if sense.phrase else "")

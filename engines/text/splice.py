@@ -21,6 +21,7 @@ and end of sentences in 33 languages; in Polish and Catalan a voiced sound after
 
 _STRESS: Final = "[ˈˌ]*"
 _LEADING_MARK: Final = re.compile(r"\s*([.,;:!?])")
+_ENDED: Final = re.compile(r"[.!?…][\"')\]]*\s*$")
 _AROUND: Final = re.compile("[ˈˌːʲ]")
 
 
@@ -48,7 +49,8 @@ class Splicer:
         places = [_PLACES[begins_with_vowel(sound)] for sound in ipa]
         text = parts[0]
         for place, part in zip(places, parts[1:], strict=True):
-            text = _beside(_beside(text, place), part)
+            # A full stop ends no sentence before a small letter.
+            text = _beside(_beside(text, place.capitalize() if _ENDED.search(text) else place), part)
         clauses = self._phonemizer.phonemize(text, voice)
         pattern = re.compile("|".join(f"(?:{self._sounds(place, voice)})" for place in _PLACES))
         found = [place for clause in clauses for place in pattern.findall(clause.phonemes)]

@@ -39,6 +39,7 @@ KEYS = {
     ],
     "audio": ["output", "device", "lead_ms", "path"],
     "voice": ["packs", "default", "speaker", "length_scale", "noise_scale", "noise_w", "seed"],
+    "text": ["normalize", "emoji", "date_order"],
     "engine": ["backend", "precision", "threads", "plans"],
     "memory": ["pinned_limit_mb", "pool_buffers"],
     "encoder": ["codec", "bitrate", "frame_ms", "complexity"],
