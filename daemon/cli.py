@@ -59,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 
     say = commands.add_parser("say", help="speak a text, without a broker")
     say.add_argument("text")
+    say.add_argument("--ssml", action="store_true", help="the text is SSML, from <speak> to </speak>")
     say.add_argument("--output", metavar="FILE", help="write a .wav or .opus file instead of playing")
     say.add_argument("--voice", default="", help="pack name (default: as configured)")
     say.add_argument("--speaker", help="number or name, of a voice that has several")
@@ -100,7 +101,13 @@ def _say(options: argparse.Namespace) -> int:
     speaker = int(options.speaker) if options.speaker and options.speaker.isdecimal() else options.speaker
     try:
         command = make_command(
-            Speak, {"text": options.text, "voice": options.voice, "speaker": speaker, "volume": options.volume}
+            Speak,
+            {
+                "ssml" if options.ssml else "text": options.text,
+                "voice": options.voice,
+                "speaker": speaker,
+                "volume": options.volume,
+            },
         )
     except PayloadError as error:
         print(f"speakd: {error}", file=sys.stderr)

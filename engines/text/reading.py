@@ -83,6 +83,8 @@ class Words:
     inlays: Inlays = field(repr=False)
 
 
+LAST_STEP: Final = "scripts"
+
 Trace = Callable[[str, str], None]
 """Takes the name of a step and what it made of the text."""
 
@@ -140,21 +142,23 @@ class Reader:
                 tell(step.name, step.text)
         text = normalizer.normalize(text)
         text = lexicon.replaced(text, language, inlays.put)
-        tell("lexicon, once more", text)
+        tell("lexicon again", text)
         if by_sound:
             text = heteronyms(text, language, lambda written, sense: inlays.put(self._sense(written, sense, language)))
             tell("heteronyms", text)
+        text = _known(text, language, warn)
+        tell(LAST_STEP, text)
+        return self.finished(text, inlays, language, warn)
+
+    def finished(self, text: str, inlays: Inlays, language: str, warn: Warn) -> Words:
+        """Put the words of readings into a text that all steps have been through."""
 
         def expand(item: Reading | Mark) -> str | None:
             if isinstance(item, Mark) or item.ipa:
                 return None
             return _known(self._told(item, language, warn), language, warn)
 
-        text = _known(text, language, warn)
-        tell("scripts", text)
-        text = without_long_words(inlays.expanded(text, expand))
-        tell("words", text)
-        return Words(text, inlays)
+        return Words(without_long_words(inlays.expanded(text, expand)), inlays)
 
     def clauses(self, words: Words, language: str, end: int | None = None) -> list[Clause]:
         """Phonemize words, up to a place in their text."""
