@@ -185,9 +185,9 @@ def _operation(action: Literal["receive", "send"], channel: str, names: list[str
 def _answers(kind: type[Command]) -> list[str]:
     """Give the events that answer a command."""
     if kind is Speak:
-        of_others = {"done", "queue", "voices", "pong"}
+        of_others = {"done", "queue", "voices", "lexicon", "pong"}
         return [name for name in map(_name, _EVENTS) if name not in of_others]
-    own = {"QueueGet": "queue", "VoicesGet": "voices", "Ping": "pong"}
+    own = {"QueueGet": "queue", "VoicesGet": "voices", "LexiconGet": "lexicon", "Ping": "pong"}
     return [own.get(kind.__name__, "done"), "rejected"]
 
 

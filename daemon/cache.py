@@ -31,6 +31,7 @@ from daemon.worker import Worker
 from device.format import PERIOD, Samples
 from engines.synthesizer import Utterance
 from engines.text.phonemes import clean_text
+from engines.text.script import Passage
 from engines.vits import VitsVoice
 
 _LOG = logging.getLogger(__name__)
@@ -61,15 +62,16 @@ class Phrase:
     sentences: tuple[int, ...] = ()
 
 
-def key_of(utterance: Utterance, voice: VitsVoice) -> str:
-    """Name a phrase by all that decides how it sounds."""
+def key_of(utterance: Utterance, voice: VitsVoice, readings: str) -> str:
+    """Name a phrase by all that decides how it sounds. `readings`: see `Synthesizer.fingerprint`."""
     delivery = utterance.delivery
     parts = (
         sorted(voice.info.files.items()),
         sorted(voice.info.sources.items()),
         _espeak_version(),
         voice.info.language,
-        clean_text(utterance.text),
+        [_content(passage) for passage in utterance.script.passages],
+        readings,
         delivery.speaker,
         delivery.length_scale,
         delivery.noise_scale,
@@ -80,6 +82,11 @@ def key_of(utterance: Utterance, voice: VitsVoice) -> str:
         voice.precision,
     )
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _content(passage: Passage) -> tuple[object, ...]:
+    spans = [clean_text(span) if isinstance(span, str) else repr(span) for span in passage.spans]
+    return spans, passage.pause_s, passage.rate, passage.gain, passage.voice, passage.language
 
 
 @functools.cache

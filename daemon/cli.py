@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from daemon import app, bench, cli_views, cli_voice, journald
+from daemon import app, bench, cli_explain, cli_views, cli_voice, journald
 from daemon.commands import LARGEST_VOLUME, Speak, make_command
 from daemon.config import Config, load
 from daemon.config_text import config_command
@@ -60,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
 
     say = commands.add_parser("say", help="speak a text, without a broker")
     say.add_argument("text")
+    say.add_argument("--ssml", action="store_true", help="the text is SSML, from <speak> to </speak>")
     say.add_argument("--output", metavar="FILE", help="write a .wav or .opus file instead of playing")
     say.add_argument("--voice", default="", help="pack name (default: as configured)")
     say.add_argument("--speaker", help="number or name, of a voice that has several")
@@ -69,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
 
     cli_voice.add_to(commands)
     cli_views.add_to(commands)
+    cli_explain.add_to(commands)
 
     config = commands.add_parser("config", help="show, check or describe the configuration")
     config.add_argument("what", choices=("show", "check", "schema"))
@@ -101,7 +103,13 @@ def _say(options: argparse.Namespace) -> int:
     speaker = int(options.speaker) if options.speaker and options.speaker.isdecimal() else options.speaker
     try:
         command = make_command(
-            Speak, {"text": options.text, "voice": options.voice, "speaker": speaker, "volume": options.volume}
+            Speak,
+            {
+                "ssml" if options.ssml else "text": options.text,
+                "voice": options.voice,
+                "speaker": speaker,
+                "volume": options.volume,
+            },
         )
     except PayloadError as error:
         print(f"speakd: {error}", file=sys.stderr)

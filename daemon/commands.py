@@ -14,7 +14,10 @@ from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from daemon.errors import PayloadError
-from engines.errors import excerpt
+from engines.errors import SsmlError, excerpt
+from engines.text.lexicon import Entry
+from engines.text.script import Script
+from engines.text.ssml import script_of
 
 LARGEST_VOLUME: Final = 2.0
 """Twice the voice's own level. Peaks beyond full scale are clipped."""
@@ -24,6 +27,9 @@ LONGEST_EXPIRY_S: Final = 7 * 24 * 3600.0
 
 LONGEST_MODE_S: Final = 24 * 3600.0
 """A day: whoever forgets that they set a mode shall not find it years later."""
+
+MOST_ENTRIES_SET: Final = 2000
+"""What fits the largest message, at some 500 bytes each; more belong into files."""
 
 _MOST_PROBLEMS: Final = 5
 """With one command that are told."""
@@ -83,11 +89,21 @@ class Command(BaseModel):
 class Speak(Command):
     """Say a text: `speak`; or, with `output` `stream` or `file`, `render`."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"required": [field], "properties": {field: {"not": {"type": "null"}}}} for field in ("text", "ssml")
+            ]
+        }
+    )
     shorthand: ClassVar[str] = "text"
 
     id: Name = Field(default_factory=_new_id)
     """The sender's name for this command, in every event about it; made up where it is left out."""
-    text: str
+    text: str = ""
+    """Plain text: whatever it holds is spoken, nothing in it is a command."""
+    ssml: str | None = None
+    """Or a document of SSML, from <speak> to </speak>."""
     voice: VoiceName = ""
     """A pack's name; empty: of `language`, or the configured default."""
     language: Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{1,8})*$", max_length=35)] | None = None
@@ -114,6 +130,23 @@ class Speak(Command):
     """Whether each word is told as it is heard."""
     cache: bool = True
     """Whether a kept recording may be used, and this one kept if it is said again."""
+
+    @model_validator(mode="after")
+    def _has_one_content(self) -> Speak:
+        # What the journal wrote down has both fields, one of them empty.
+        if ("text" not in self.model_fields_set and self.ssml is None) or (self.text and self.ssml is not None):
+            raise ValueError("give exactly one of text and ssml")
+        return self
+
+    @property
+    def written(self) -> str:
+        """What was sent to be said."""
+        return self.text if self.ssml is None else self.ssml
+
+    @property
+    def script(self) -> Script:
+        """What is to be said. SsmlError where its SSML is none."""
+        return script_of(self.written, ssml=self.ssml is not None)
 
     @property
     def resumes(self) -> bool:
@@ -214,6 +247,19 @@ class ModeSet(ControlCommand):
     """After so long it is `auto` again; a restart ends it too."""
 
 
+class LexiconSet(ControlCommand):
+    """Replace the readings that were set before, beside those of the device's files: `lexicon/set`."""
+
+    version: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    """The sender's number of these, which `lexicon` then reports; left out: one more than before."""
+    entries: Annotated[tuple[Entry, ...], Field(strict=False, max_length=MOST_ENTRIES_SET)] = ()
+    """All of them. They outlast a restart, and count before those of files."""
+
+
+class LexiconGet(ControlCommand):
+    """Ask which readings were set: `lexicon/get`."""
+
+
 class QueueGet(ControlCommand):
     """Ask what speaks and what waits: `queue/get`."""
 
@@ -227,7 +273,20 @@ class Ping(ControlCommand):
 
 
 Control: TypeAlias = (
-    Cancel | Pause | Resume | Skip | VolumeSet | MuteSet | VoiceSet | ConfigSet | ModeSet | QueueGet | VoicesGet | Ping
+    Cancel
+    | Pause
+    | Resume
+    | Skip
+    | VolumeSet
+    | MuteSet
+    | VoiceSet
+    | ConfigSet
+    | ModeSet
+    | LexiconSet
+    | LexiconGet
+    | QueueGet
+    | VoicesGet
+    | Ping
 )
 """Everything but `Speak`."""
 
@@ -244,6 +303,8 @@ COMMANDS: Final[Mapping[str, type[AnyCommand]]] = {
     "voice/set": VoiceSet,
     "config/set": ConfigSet,
     "mode/set": ModeSet,
+    "lexicon/set": LexiconSet,
+    "lexicon/get": LexiconGet,
     "queue/get": QueueGet,
     "voices/get": VoicesGet,
     "ping": Ping,
@@ -264,20 +325,29 @@ def parse_command(kind: type[C], payload: bytes, *, max_text_chars: int) -> C:
     except UnicodeDecodeError as error:
         raise PayloadError("encoding", f"the payload is not UTF-8 (byte {error.start})") from None
     command = make_command(kind, _fields(kind, text))
-    if isinstance(command, Speak) and len(command.text) > max_text_chars:
-        raise PayloadError(
-            "too_long", f"the text has {len(command.text)} characters, {max_text_chars} are allowed", command.id
-        )
+    if isinstance(command, Speak) and (length := _chars(command)) > max_text_chars:
+        raise PayloadError("too_long", f"the text has {length} characters, {max_text_chars} are allowed", command.id)
     return command
 
 
-def make_command(kind: type[C], fields: dict[str, Any]) -> C:
-    """Make a command of its fields. PayloadError names those that are wrong."""
+def _chars(command: Speak) -> int:
+    """Give the characters that are to be spoken; PayloadError where its SSML is none."""
     try:
-        return kind.model_validate(fields)
+        return command.script.chars
+    except SsmlError as error:
+        raise PayloadError(error.code, str(error), command.id) from error
+
+
+def make_command(kind: type[C], fields: dict[str, Any]) -> C:
+    """Make a command of its fields. PayloadError names those that are wrong, or tells where its SSML is."""
+    try:
+        command = kind.model_validate(fields)
     except ValidationError as error:
         problems = "; ".join(_problem(detail) for detail in error.errors()[:_MOST_PROBLEMS])
         raise PayloadError("field", problems, _id_of(kind, fields)) from None
+    if isinstance(command, Speak) and command.ssml is not None:
+        _chars(command)
+    return command
 
 
 def _fields(kind: type[Command], text: str) -> dict[str, Any]:

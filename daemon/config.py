@@ -9,6 +9,7 @@ from typing import Final
 from pydantic import Field, ValidationError
 
 from daemon.config_bridges import HermesConfig, HomeAssistantConfig, WyomingConfig
+from daemon.config_lexicon import LexiconConfig
 from daemon.config_power import PowerConfig
 from daemon.config_problems import KeySchema, problems
 from daemon.config_sections import (
@@ -26,6 +27,7 @@ from daemon.config_sections import (
     VoiceConfig,
 )
 from daemon.config_telemetry import AlertsConfig, PrometheusConfig, TelemetryConfig
+from daemon.config_text_section import TextConfig
 from daemon.config_toml import read_toml
 from daemon.errors import ConfigError
 
@@ -41,6 +43,7 @@ __all__ = [
     "HermesConfig",
     "HomeAssistantConfig",
     "JournalConfig",
+    "LexiconConfig",
     "LimitsConfig",
     "MemoryConfig",
     "MqttConfig",
@@ -48,6 +51,7 @@ __all__ = [
     "PrometheusConfig",
     "RenderConfig",
     "TelemetryConfig",
+    "TextConfig",
     "VoiceConfig",
     "WyomingConfig",
     "journal_file",
@@ -71,12 +75,14 @@ class Config(Section):
     mqtt: MqttConfig = Field(default_factory=MqttConfig)
     audio: AudioConfig = Field(default_factory=AudioConfig)
     voice: VoiceConfig = Field(default_factory=VoiceConfig)
+    text: TextConfig = Field(default_factory=TextConfig)
     engine: EngineConfig = Field(default_factory=EngineConfig)
     memory: MemoryConfig = Field(default_factory=MemoryConfig)
     encoder: EncoderConfig = Field(default_factory=EncoderConfig)
     render: RenderConfig = Field(default_factory=RenderConfig)
     journal: JournalConfig = Field(default_factory=JournalConfig)
     cache: CacheConfig = Field(default_factory=CacheConfig)
+    lexicon: LexiconConfig = Field(default_factory=LexiconConfig)
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
     power: PowerConfig = Field(default_factory=PowerConfig)
     telemetry: TelemetryConfig = Field(default_factory=TelemetryConfig)

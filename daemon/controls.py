@@ -13,6 +13,8 @@ from daemon.commands import (
     Cancel,
     ConfigSet,
     Control,
+    LexiconGet,
+    LexiconSet,
     ModeSet,
     MuteSet,
     Pause,
@@ -27,6 +29,7 @@ from daemon.commands import (
 from daemon.errors import JournalError
 from daemon.events import Answer, Done, Pong, QueuedCommand, QueueState, Settings, VoiceInfo, Voices
 from daemon.journal import Journal
+from daemon.lexica import Lexica
 from daemon.playback import Playback
 from daemon.queue import Waiting
 from daemon.renders import Renders
@@ -54,6 +57,7 @@ class Controls:
         *,
         apply: Callable[[Settings], None],
         voices: Callable[[], Sequence[VoiceInfo]],
+        lexica: Lexica,
     ) -> None:
         """`apply` makes settings effective and reports them; `voices` lists those that are imported."""
         self._playback = playback
@@ -61,6 +65,7 @@ class Controls:
         self._journal = journal
         self._apply = apply
         self._voices = voices
+        self._lexica = lexica
         self.settings = _recalled(journal)
         self._mode_until = math.inf
         self._answers: OrderedDict[str, Answer] = OrderedDict()
@@ -86,17 +91,12 @@ class Controls:
                 answer = self._paused(command, "resume", playback.resume(command.repeat_sentences, now))
             case Skip():
                 answer = self._done(command, "skip", playback.skip(command.request, now))
-            case VolumeSet():
-                answer = self._set(command, "volume/set", volume=command.volume)
-            case MuteSet():
-                answer = self._set(command, "mute/set", muted=command.muted)
-            case VoiceSet():
-                answer = self._set(command, "voice/set", voice=command.voice)
-            case ConfigSet():
-                wanted = command.model_dump(exclude={"request", "reply_to", "version"})
-                answer = self._set(command, "config/set", version=command.version, **wanted)
+            case VolumeSet() | MuteSet() | VoiceSet() | ConfigSet():
+                answer = self._change(command)
             case ModeSet():
                 answer = self._set_mode(command, now)
+            case LexiconSet() | LexiconGet():
+                answer = self._lexica.answer(command)
             case QueueGet() | VoicesGet() | Ping():
                 answer = self._told(command)
         return answer
@@ -129,6 +129,17 @@ class Controls:
     def _paused(self, command: Control, name: str, affected: Sequence[str]) -> Done:
         self._replace(paused=self._playback.paused)
         return self._done(command, name, affected)
+
+    def _change(self, command: VolumeSet | MuteSet | VoiceSet | ConfigSet) -> Done:
+        match command:
+            case VolumeSet():
+                return self._set(command, "volume/set", volume=command.volume)
+            case MuteSet():
+                return self._set(command, "mute/set", muted=command.muted)
+            case VoiceSet():
+                return self._set(command, "voice/set", voice=command.voice)
+        wanted = command.model_dump(exclude={"request", "reply_to", "version"})
+        return self._set(command, "config/set", version=command.version, **wanted)
 
     def _set(self, command: Control, name: str, *, version: int | None = None, **wanted: object) -> Done:
         given = {key: value for key, value in wanted.items() if value is not None}
@@ -185,8 +196,8 @@ def _queued(waiting: Waiting, state: str) -> QueuedCommand:
             "state": state,
             "priority": command.priority.value,
             "session": command.session,
-            "chars": len(command.text),
-            "text": command.text[:_EXCERPT],
+            "chars": len(command.written),
+            "text": command.written[:_EXCERPT],
         }
     )
 

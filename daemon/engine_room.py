@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from daemon.config import Config, packs_folder, plans_folder
+from daemon.config_text_section import normalizer_of
 from daemon.plan_rebuild import rebuild_if_stale
 from daemon.synthesis import Engines
 from device.format import RATE
@@ -16,6 +17,7 @@ from engines.precedence import Precedence
 from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
+from engines.text.reading import Front
 
 BUFFER_FRAMES: Final = 4 * RATE
 """Four seconds: the largest window, most of an ordinary sentence. Longer ones would save hardly any margins."""
@@ -25,7 +27,11 @@ _WARM_UP_TEXT: Final = "1 2 3 4 5 6"
 
 
 def make_engines(
-    config: Config, phonemizer: Phonemizer, precedence: Precedence | None = None, put_aside: str = ""
+    config: Config,
+    phonemizer: Phonemizer,
+    precedence: Precedence | None = None,
+    put_aside: str = "",
+    front: Front | None = None,
 ) -> Engines:
     """Open the GPU where there is one to be used, allocate the buffers, load and warm the default voice.
 
@@ -42,7 +48,7 @@ def make_engines(
         opened.callback(pool.close)
         shelf = VoiceShelf(PackStore(packs_folder(config)), preferred, gpu)
         opened.callback(shelf.close)
-        synthesizer = Synthesizer(phonemizer, pool, precedence)
+        synthesizer = Synthesizer(phonemizer, pool, precedence, front or Front(normalizer_of(config.text)))
         voice = shelf.get()
         synthesizer.warm_up(voice)
         for chunk in synthesizer.chunks(Utterance(_WARM_UP_TEXT, shelf.delivery(voice), seed=0), voice, Tally()):

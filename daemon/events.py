@@ -74,6 +74,15 @@ class Word(_Event):
     """Seconds of speech before it."""
 
 
+class Mark(_Event):
+    """A <mark> of the SSML is reached by what is heard."""
+
+    event: Literal["mark"] = "mark"
+    name: str
+    at_s: float
+    """Seconds of speech before it."""
+
+
 class Synthesized(_Event):
     """All samples exist; some may still be waiting to be played."""
 
@@ -89,6 +98,8 @@ class Synthesized(_Event):
     voice: str
     backend: str
     precision: str
+    warnings: tuple[str, ...] | None = None
+    """What could not be said as it was meant; left out where there is nothing."""
 
 
 class Interrupted(_Event):
@@ -119,6 +130,10 @@ class Finished(_Event):
     """Since the command came in."""
     location: str | None = None
     """The file's name, or the stream's topic."""
+    reason: str | None = None
+    """'nothing to say', where the text had nothing to pronounce."""
+    warnings: tuple[str, ...] | None = None
+    """What could not be said as it was meant; left out where there is nothing."""
 
 
 class Cancelled(_Event):
@@ -149,7 +164,7 @@ class Failed(_Event):
 
     event: Literal["failed"] = "failed"
     code: str
-    """audio, voice, speaker, phonemizer, synthesis, interrupted, stopped, internal."""
+    """audio, voice, speaker, ssml, phonemizer, synthesis, interrupted, stopped, internal."""
     reason: str
 
 
@@ -161,8 +176,8 @@ class Rejected(_Payload):
     """Of a control command its `request`; None where the payload had none that could be read."""
     time: datetime = Field(default_factory=_now)
     code: str
-    """encoding, json, field, too_long, too_large, retained, topic, reply_to, output, sound, rate, busy, queue_full,
-    stopped."""
+    """encoding, json, field, ssml, ssml_unsafe, ssml_limit, too_long, too_large, retained, topic, reply_to, output,
+    sound, rate, busy, queue_full, stopped."""
     reason: str
 
     def to_json(self) -> str:
@@ -235,6 +250,18 @@ class Voices(_Answer):
     voices: tuple[VoiceInfo, ...]
 
 
+class LexiconState(_Answer):
+    """The answer to `lexicon/get`."""
+
+    event: Literal["lexicon"] = "lexicon"
+    version: int
+    """Of the last `lexicon/set`."""
+    entries: tuple[Mapping[str, str], ...]
+    """What it set."""
+    in_files: int
+    """How many more there are in the device's files."""
+
+
 class Pong(_Answer):
     """The answer to `ping`."""
 
@@ -242,9 +269,9 @@ class Pong(_Answer):
 
 
 FinalEvent: TypeAlias = Finished | Cancelled | Expired | Superseded | Failed
-Answer: TypeAlias = Done | QueueState | Voices | Pong
+Answer: TypeAlias = Done | QueueState | Voices | LexiconState | Pong
 Event: TypeAlias = (
-    Accepted | Started | Word | Synthesized | Interrupted | Resumed | FinalEvent | Rejected | Known | Answer
+    Accepted | Started | Word | Mark | Synthesized | Interrupted | Resumed | FinalEvent | Rejected | Known | Answer
 )
 
 

@@ -129,6 +129,17 @@ class Stages:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkReached:
+    """A mark will be reached by what is heard at `at`."""
+
+    id: str
+    name: str
+    frame: int
+    """From the utterance's beginning."""
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class SynthesisEnded:
     """The engine thread has handed on all samples of an utterance."""
 
@@ -191,6 +202,8 @@ class RenderEnded:
     compute_s: float = 0.0
     error: Exception | None = None
     """What ended it before its end; None where it was stopped by its job."""
+    warnings: tuple[str, ...] = ()
+    """What could not be said as it was meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +318,7 @@ Inbox: TypeAlias = (
     | Tick
     | PlaybackStarted
     | WordReached
+    | MarkReached
     | SynthesisEnded
     | PlaybackEnded
     | RenderStarted

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 class Job:
     """One go at an utterance: what it is told, and what is known of it.
 
-    The two events are set by whoever no longer wants it. The engine thread appends to the two lists, each place before
-    its samples; the player reads them.
+    The two events are set by whoever no longer wants it. The engine thread appends to the lists, each place before its
+    samples; the player reads them.
     """
 
     id: str
@@ -27,3 +27,7 @@ class Job:
     """The first frame of each word, from the utterance's beginning."""
     sentences: list[int] = field(default_factory=list)
     """The first frame of each sentence."""
+    bookmarks: list[tuple[int, str]] = field(default_factory=list)
+    """The frame and name of each mark that its author put there."""
+    warnings: list[str] = field(default_factory=list)
+    """What could not be said as it was meant."""

@@ -28,6 +28,7 @@ from engines.errors import (
     PhonemizerUnavailableError,
     SpeakerError,
     SpeechError,
+    SsmlError,
     UnknownEspeakVoiceError,
     VoiceError,
 )
@@ -41,6 +42,7 @@ _CODES: Final[tuple[tuple[type[Exception], str], ...]] = (
     (StreamLostError, "audio"),
     (SpeakerError, "speaker"),
     (VoiceError, "voice"),
+    (SsmlError, "ssml"),
     (PhonemizerDiedError, "phonemizer"),
     (PhonemizerTimeoutError, "phonemizer"),
     (PhonemizerUnavailableError, "phonemizer"),
@@ -165,7 +167,7 @@ class Ledger:
             command = entry.command
             waiting = Waiting(command, at.monotonic - (age_s or 0.0), origin=entry.origin)
             self._open.add(command.id)
-            if entry.begun or command.output != "speaker" or not command.text:  # a clip is gone
+            if entry.begun or command.output != "speaker" or not command.written:  # a clip is gone
                 self.fail(waiting, InterruptedByCrashError("while it was being spoken"))
             elif age_s is not None and command.expires_s is not None and age_s >= command.expires_s:
                 self.expire(waiting, at.monotonic)

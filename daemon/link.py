@@ -39,7 +39,7 @@ _OUTBOX: Final = 1000
 _EVENTS_PER_COMMAND: Final = 2
 """Of each command that may wait, `accepted` and its end must find room while the broker is away."""
 
-_SHARES: Final = {"rejected": 0.5, "word": 0.5}
+_SHARES: Final = {"rejected": 0.5, "word": 0.5, "mark": 0.5}
 """Of the outbox that is open to an event; to those that are no end but these, `_PROGRESS`. Whoever floods us with what
 is refused shall cost nobody an end. An end that finds no room is told from the journal once the broker is back."""
 

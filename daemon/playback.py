@@ -14,6 +14,7 @@ from daemon.events import (
     Cancelled,
     Finished,
     Interrupted,
+    Mark,
     Resumed,
     Started,
     Superseded,
@@ -22,7 +23,7 @@ from daemon.events import (
     milliseconds,
     utc_of,
 )
-from daemon.inbox import PlaybackEnded, PlaybackStarted, SynthesisEnded, WordReached
+from daemon.inbox import MarkReached, PlaybackEnded, PlaybackStarted, SynthesisEnded, WordReached
 from daemon.job import Job
 from daemon.ledger import Ledger
 from daemon.queue import SpeakQueue, Waiting
@@ -164,10 +165,10 @@ class Playback:
         count = len(ahead) + (active is not None and not gives_way)
         if self.paused and waiting.command.priority is not Priority.CRITICAL:
             return count, None
-        total_s = sum(len(w.command.text) for w in ahead) * self._char_s
+        total_s = sum(len(w.command.written) for w in ahead) * self._char_s
         if active is not None and not gives_way:
             since = 0.0 if active.heard_at is None else now - active.heard_at
-            total_s += max(0.0, len(active.waiting.command.text) * self._char_s - since)
+            total_s += max(0.0, len(active.waiting.command.written) * self._char_s - since)
         return count, round(total_s, 1)
 
     def find(self, command_id: str) -> Waiting | None:
@@ -236,12 +237,18 @@ class Playback:
             self._tell(waiting, Started(id=waiting.id, time=at, ttfa_ms=ttfa_ms, output=self._output))
         self._tell_synthesized(active)
 
-    def word(self, message: WordReached) -> None:
-        """Tell a word."""
+    def reached(self, message: WordReached | MarkReached) -> None:
+        """Tell a word or a mark."""
         active = self._current
-        if active is not None and active.waiting.id == message.id:
+        if active is None or active.waiting.id != message.id:
+            return
+        at = utc_of(message.at)
+        if isinstance(message, WordReached):
             at_s = round(seconds(active.job.words[message.index]), 3)
-            self._tell(active.waiting, Word(id=message.id, time=utc_of(message.at), index=message.index, at_s=at_s))
+            self._tell(active.waiting, Word(id=message.id, time=at, index=message.index, at_s=at_s))
+        else:
+            at_s = round(seconds(message.frame), 3)
+            self._tell(active.waiting, Mark(id=message.id, time=at, name=message.name, at_s=at_s))
 
     def synthesized(self, message: SynthesisEnded) -> None:
         """Take note that all samples exist."""
@@ -308,7 +315,12 @@ class Playback:
         total_ms = milliseconds(message.at - waiting.received_at)
         audio_s = round(message.audio_s, 3)
         at = utc_of(message.at)
-        self._ledger.end(waiting, Finished(id=waiting.id, time=at, audio_s=audio_s, total_ms=total_ms))
+        silent = "nothing to say" if not audio_s else None
+        warnings = tuple(active.job.warnings) or None
+        self._ledger.end(
+            waiting,
+            Finished(id=waiting.id, time=at, audio_s=audio_s, total_ms=total_ms, reason=silent, warnings=warnings),
+        )
 
     def _settle(self, active: _Active, cut: Cut, message: PlaybackEnded) -> None:
         """Decide what becomes of one that was cut."""
@@ -361,8 +373,9 @@ class Playback:
                 voice=done.voice,
                 backend=done.backend,
                 precision=done.precision,
+                warnings=tuple(active.job.warnings) or None,
             ),
         )
 
-    def _tell(self, waiting: Waiting, event: Started | Resumed | Word | Synthesized | Interrupted) -> None:
+    def _tell(self, waiting: Waiting, event: Started | Resumed | Word | Mark | Synthesized | Interrupted) -> None:
         self._ledger.tell(event, waiting.origin)

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from daemon.inbox import AudioState, Inbox, PlaybackEnded, PlaybackStarted, RealtimeAnswer, WordReached
+from daemon.inbox import AudioState, Inbox, MarkReached, PlaybackEnded, PlaybackStarted, RealtimeAnswer, WordReached
 from daemon.job import Job
 from daemon.worker import Worker
 from device.errors import SinkError
@@ -113,6 +113,7 @@ class Player(Worker):
         self._began = False
         self._position = 0  # in frames from the utterance's beginning
         self._word = 0
+        self._bookmark = 0
         self._cut = False
         self._error: SinkError | None = None
 
@@ -171,6 +172,7 @@ class Player(Worker):
         self._began = True
         self._position = job.start
         self._word = bisect_left(job.words, job.start)
+        self._bookmark = bisect_left(job.bookmarks, (job.start, ""))
         # In the middle of speech a sudden beginning would click.
         self._gain = 0.0 if job.start else self._wanted_gain
         self._post(PlaybackStarted(job.id, time.monotonic()))
@@ -194,6 +196,7 @@ class Player(Worker):
             start = end
             if job.marks:
                 self._tell_words(job)
+            self._tell_bookmarks(job, self._position)
 
     def _to_next_sentence(self, job: Job) -> int:
         """Give the frames from here to where a sentence begins, so that a piece never reaches into it."""
@@ -249,6 +252,14 @@ class Player(Worker):
             self._post(WordReached(job.id, self._word, at))
             self._word += 1
 
+    def _tell_bookmarks(self, job: Job, end: int) -> None:
+        """Tell each mark before `end`, likewise."""
+        while self._bookmark < len(job.bookmarks) and job.bookmarks[self._bookmark][0] < end:
+            frame, name = job.bookmarks[self._bookmark]
+            ahead = self._sink.pending - (self._position - frame)
+            self._post(MarkReached(job.id, name, frame, time.monotonic() + seconds(max(0, ahead))))
+            self._bookmark += 1
+
     def _finish(self, end: _End) -> None:
         job = end.job
         if self._stopping.is_set():
@@ -268,6 +279,8 @@ class Player(Worker):
         except SinkError as error:
             self._give_up(job, error)
         error_heard = end.error or self._error
+        if not cut and error_heard is None:
+            self._tell_bookmarks(job, self._position + 1)  # those behind the last word
         cut_at = self._cut_at(job) if cut and error_heard is None else None
         self._post(PlaybackEnded(job.id, at, seconds(self._position), error_heard, cut_at))
         self._reset()

@@ -47,7 +47,7 @@ class Waiting:
     @property
     def size(self) -> int:
         """Bytes that its text takes."""
-        return len(self.command.text.encode("utf-8", "surrogatepass"))
+        return len(self.command.written.encode("utf-8", "surrogatepass"))
 
 
 class SpeakQueue:

@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,11 +19,14 @@ from device.errors import DeviceError
 from device.format import Samples, seconds
 from device.memory import HostBufferPool
 from device.realtime import give_way
+from engines.casting import Casting, Lent, in_its_languages
 from engines.errors import SpeechError
 from engines.shared_voices import SharedVoices
 from engines.shelf import Preferences
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
+from engines.text.reading import Front
+from engines.text.ssml import script_of
 from engines.voice_plans import RENDER_FRAMES
 
 _BUFFER_BYTES: Final = 2**19
@@ -55,6 +59,8 @@ class RenderOrder:
     """None: as the owner prefers."""
     live: bool = True
     """Whether somebody listens to it as it is made. What is not live waits while rendering is paused."""
+    ssml: bool = False
+    """Whether the text is SSML."""
 
 
 class Renderers:
@@ -64,7 +70,7 @@ class Renderers:
     within a window.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  each of its threads needs all of it
         self,
         voices: SharedVoices,
         phonemizer: Phonemizer,
@@ -74,14 +80,19 @@ class Renderers:
         threads: int,
         capacity: int,
         idle_s: float = IDLE_S,
+        front: Front | None = None,
     ) -> None:
-        """Own voices and phonemizer: what is heard has its own, and never waits for a text of these."""
+        """Own voices and phonemizer: what is heard has its own, and never waits for a text of these.
+
+        `front`: see `Synthesizer`.
+        """
         self._voices = voices
         self._phonemizer = phonemizer
         self._preferences = preferences
         self._post = post
         self._capacity = capacity
         self._idle_s = idle_s
+        self._front = front
         self._orders: queue.SimpleQueue[RenderOrder | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._going = threading.Event()
@@ -139,7 +150,7 @@ class Renderers:
                 return
             if synthesizer is None:
                 pool = HostBufferPool(buffers=1, capacity=RENDER_FRAMES, limit_bytes=_BUFFER_BYTES)
-                synthesizer = Synthesizer(self._phonemizer, pool)
+                synthesizer = Synthesizer(self._phonemizer, pool, front=self._front)
             self._post(self._render(order, synthesizer))
 
     def _render(self, order: RenderOrder, synthesizer: Synthesizer) -> RenderEnded:
@@ -155,12 +166,18 @@ class Renderers:
             return cut
 
         try:
-            with self._voices.borrow(order.voice or self._preferences.voice) as voice:
+            with ExitStack() as borrowed:
+                lent = Lent(self._voices, self._preferences, borrowed)
+                script = script_of(order.text, ssml=order.ssml)
+                voice = lent.get(order.voice)
+                if not order.voice and order.speaker is None:
+                    script, voice = in_its_languages(script, lent, voice)
                 wanted = self._preferences
                 delivery = wanted.delivery(voice.info, speaker=order.speaker, gain=order.gain, rate=order.rate)
                 seed = wanted.seed if order.seed is None else order.seed
-                utterance = Utterance(order.text, delivery, seed)
-                for chunk in synthesizer.chunks(utterance, voice, tally, stopped):
+                utterance = Utterance(script, delivery, seed)
+                cast = Casting(lent, voice, delivery, tally.warn, gain=order.gain, rate=order.rate)
+                for chunk in synthesizer.chunks(utterance, cast, tally, stopped):
                     try:
                         order.take(chunk.samples)
                     finally:
@@ -169,7 +186,8 @@ class Renderers:
                 error = StoppedError()
         except (SpeechError, DeviceError, DaemonError, OSError) as failure:
             error = failure
-        return RenderEnded(order.job.id, time.monotonic(), seconds(tally.frames), tally.compute_s, error)
+        warnings = tuple(tally.warnings)
+        return RenderEnded(order.job.id, time.monotonic(), seconds(tally.frames), tally.compute_s, error, warnings)
 
 
 class _Renderer(Worker):

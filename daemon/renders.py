@@ -80,6 +80,8 @@ class Renders:
                 audio_s=round(message.audio_s, 3),
                 total_ms=milliseconds(message.at - waiting.received_at),
                 location=rendering.location,
+                reason=None if message.audio_s else "nothing to say",
+                warnings=message.warnings or None,
             )
             self._ledger.end(waiting, finished)
 

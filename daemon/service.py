@@ -8,10 +8,12 @@ import time
 import zlib
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from daemon.cache import Keeper, PhraseCache
 from daemon.config import Config, packs_folder, phrases_folder, plans_folder, renders_folder
+from daemon.config_text_section import normalizer_of
 from daemon.engine_room import BUFFER_FRAMES, make_engines, preferences
 from daemon.errors import DaemonError
 from daemon.events import Event, Settings, VoiceInfo
@@ -19,6 +21,7 @@ from daemon.figures import Vitals
 from daemon.inbox import Inbox, Origin, RenderEnded
 from daemon.job import Job
 from daemon.journal import Journal
+from daemon.lexica import Lexica
 from daemon.outputs import Outputs
 from daemon.player import Player
 from daemon.queue import Waiting
@@ -38,6 +41,7 @@ from engines.precedence import Precedence
 from engines.shared_backends import RenderOn, beside, load_shared
 from engines.shared_voices import SharedVoices
 from engines.text.phonemes import Phonemizer
+from engines.text.reading import Front
 from engines.vits import VitsVoice
 from engines.voice_plans import RENDER_ROWS
 from power.mode import Decision
@@ -87,6 +91,8 @@ class Service:
         """
         self._report = report
         self.inbox: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
+        lexica = Lexica(Path(config.lexicon.folder), journal)
+        front = Front(normalizer_of(config.text), lexica.current)
         self._phonemizer = Phonemizer(config.limits.phonemes_timeout_s)
         self._precedence = Precedence()
         self._store = PackStore(packs_folder(config))
@@ -99,11 +105,12 @@ class Service:
             self.inbox.put,
             threads=min(_MOST_RENDERERS, len(os.sched_getaffinity(0))),
             capacity=config.render.max_renders,
+            front=front,
         )
         self._player = Player(sink, self.inbox.put, lead_s=config.audio.lead_ms / 1000)
         self._kept = self._make_cache(config) if config.cache.enabled else None
         self._engine = SynthesisThread(
-            partial(make_engines, config, self._phonemizer, self._precedence, put_aside),
+            partial(make_engines, config, self._phonemizer, self._precedence, put_aside, front),
             self._player,
             self._kept,
             self.inbox.put,
@@ -121,6 +128,7 @@ class Service:
             render=self._render,
             apply=self._apply,
             voices=self._voices,
+            lexica=lexica,
         )
         self.speaker = Speaker(_bounds(config), journal, sink.description, hands)
 
@@ -212,7 +220,8 @@ class Service:
         self._engine.say(
             Order(
                 job=job,
-                text=command.text,
+                text=command.written,
+                ssml=command.ssml is not None,
                 voice=command.voice,
                 speaker=command.speaker,
                 gain=command.volume,
@@ -243,7 +252,8 @@ class Service:
             self.renderers.submit(
                 RenderOrder(
                     job=job,
-                    text=command.text,
+                    text=command.written,
+                    ssml=command.ssml is not None,
                     take=take,
                     voice=voice,
                     speaker=command.speaker,

@@ -21,6 +21,7 @@ from daemon.inbox import (
     ControlReceived,
     Disconnected,
     Inbox,
+    MarkReached,
     ModeApplied,
     ModeChanged,
     Origin,
@@ -41,6 +42,7 @@ from daemon.inbox import (
 from daemon.job import Job
 from daemon.journal import Clock, Journal
 from daemon.ledger import Ledger
+from daemon.lexica import Lexica
 from daemon.playback import Playback
 from daemon.queue import SpeakQueue, Waiting
 from daemon.rates import RateLimiter
@@ -97,6 +99,8 @@ class Hands:
     apply: Callable[[Settings], None]
     """Make settings effective, and report them."""
     voices: Callable[[], Sequence[VoiceInfo]]
+    lexica: Lexica
+    """Answers what is asked of lexica."""
 
 
 class Speaker:
@@ -115,7 +119,9 @@ class Speaker:
             cut=hands.cut,
         )
         self._renders = Renders(self._ledger, bounds.renders, hands.render)
-        self._controls = Controls(self._playback, self._renders, journal, apply=hands.apply, voices=hands.voices)
+        self._controls = Controls(
+            self._playback, self._renders, journal, apply=hands.apply, voices=hands.voices, lexica=hands.lexica
+        )
         self._rates = RateLimiter(bounds.rate_per_s, bounds.burst)
         self._arrivals = count(1)
         self._stopped = False
@@ -178,8 +184,8 @@ class Speaker:
                 self._ledger.reject(error, origin)
             case PlaybackStarted():
                 self._playback.started(message)
-            case WordReached():
-                self._playback.word(message)
+            case WordReached() | MarkReached():
+                self._playback.reached(message)
             case SynthesisEnded():
                 self._playback.synthesized(message)
             case PlaybackEnded():

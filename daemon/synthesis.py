@@ -21,12 +21,15 @@ from daemon.worker import Worker
 from device.errors import DeviceError, PoolClosedError
 from device.format import RATE, Samples, seconds
 from device.memory import AudioChunk
+from engines.casting import Casting, in_its_languages
 from engines.errors import AbandonedError, SpeechError, excerpt
 from engines.pack import PackInfo
 from engines.precedence import Precedence
 from engines.shelf import Preferences, VoiceShelf
-from engines.synthesizer import Synthesizer, Tally, Utterance
-from engines.vits import VitsVoice
+from engines.synthesizer import Cast, Synthesizer, Tally, Utterance
+from engines.text.script import Passage
+from engines.text.ssml import script_of
+from engines.vits import Delivery, VitsVoice
 
 _LOG = logging.getLogger(__name__)
 
@@ -50,6 +53,8 @@ class Order:
     """Where the owner wants none in particular: an utterance that goes on must sound as it began."""
     clip: Samples | None = None
     """A sound to play in place of the text."""
+    ssml: bool = False
+    """Whether the text is SSML."""
 
 
 class _GiveBack:
@@ -202,23 +207,28 @@ class SynthesisThread(Worker):
     def _say(self, order: Order) -> tuple[bool, Exception | None]:
         """Give whether all samples were handed on, and what kept them from it."""
         job, begun_at = order.job, time.monotonic()
-        tally = Tally(words=job.words, sentences=job.sentences)
+        tally = Tally(words=job.words, sentences=job.sentences, marks=job.bookmarks, warnings=job.warnings)
 
         def stopped() -> bool:  # asked between windows, and while waiting for the player
             self.pulse.beat()
             return job.stopped.is_set()
 
         try:
-            voice = self._voice = self._shelf.get(order.voice, order.language)
+            script = script_of(order.text, ssml=order.ssml)
+            voice = self._shelf.get(order.voice, order.language)
+            if not order.voice and order.language is None and order.speaker is None:
+                script, voice = in_its_languages(script, self._shelf, voice)
+            self._voice = voice
             delivery = self._shelf.delivery(voice, speaker=order.speaker, gain=order.gain, rate=order.rate)
-            utterance = Utterance(order.text, delivery, self._shelf.seed)
+            utterance = Utterance(script, delivery, self._shelf.seed)
             if order.clip is not None:
                 phrase = _Phrase("", Phrase(order.clip), keep=False)
             else:
                 phrase = self._find(utterance, voice, again=job.start > 0) if order.cache else _NOT_KEPT
             if phrase.recording is None:
                 seeded = replace(utterance, seed=order.seed if utterance.seed is None else utterance.seed)
-                chunks = self._synthesizer.chunks(seeded, voice, tally, stopped, start=job.start)
+                cast = self._cast(Casting(self._shelf, voice, delivery, tally.warn, gain=order.gain, rate=order.rate))
+                chunks = self._synthesizer.chunks(seeded, cast, tally, stopped, start=job.start)
             else:
                 job.words.extend(phrase.recording.words)
                 job.sentences.extend(phrase.recording.sentences)
@@ -279,13 +289,27 @@ class SynthesisThread(Worker):
         with suppress(DeviceError):
             self.gpu_memory = self._gpu_memory()
 
+    def _cast(self, casting: Casting) -> Cast:
+        """Have it noted who speaks, so that it can be made to stop."""
+
+        def cast(passage: Passage) -> tuple[VitsVoice, Delivery]:
+            voice, delivery = casting(passage)
+            self._voice = voice
+            return voice, delivery
+
+        return cast
+
     def _find(self, utterance: Utterance, voice: VitsVoice, *, again: bool = False) -> _Phrase:
         """Look a phrase up. `again`: it goes on after an interruption, which makes it no phrase that is said twice."""
-        if self._kept is None or len(utterance.text) > LONGEST_CHARS:
+        script = utterance.script
+        if self._kept is None or script.chars > LONGEST_CHARS or not script.is_repeatable_by(voice.info.language):
             return _NOT_KEPT
-        key = key_of(utterance, voice)
+        key = self._key(utterance, voice)
         recording = self._kept.cache.get(key)
         return _Phrase(key, recording, keep=recording is None and not again and self._kept.cache.wants(key))
+
+    def _key(self, utterance: Utterance, voice: VitsVoice) -> str:
+        return key_of(utterance, voice, self._synthesizer.fingerprint(voice.info.language))
 
     def _recorded(self, chunks: Iterator[AudioChunk], phrase: _Phrase) -> Iterator[AudioChunk]:
         """Pass chunks on, and copy them where the phrase shall be kept."""
@@ -298,7 +322,8 @@ class SynthesisThread(Worker):
             yield chunk
 
     def _finish(self, phrase: _Phrase, tally: Tally) -> None:
-        if phrase.keep and self._kept is not None and self._record is not None:
+        # A recording would be without the warnings.
+        if phrase.keep and not tally.warnings and self._kept is not None and self._record is not None:
             whole = self._record.taken()
             if whole is not None:
                 self._kept.keeper.keep(phrase.key, Phrase(whole, tuple(tally.words), tuple(tally.sentences)))
@@ -317,7 +342,7 @@ class SynthesisThread(Worker):
             return
         voice = self._shelf.get()
         utterance = Utterance(text, self._shelf.delivery(voice), self._shelf.seed)
-        self._kept.cache.pin(key_of(utterance, voice))
+        self._kept.cache.pin(self._key(utterance, voice))
         phrase = self._find(utterance, voice)
         if not phrase.keep:
             return

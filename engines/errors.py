@@ -107,6 +107,20 @@ class UnknownEspeakVoiceError(SpeechError):
         super().__init__(f"espeak-ng has no voice {excerpt(voice)!r}")
 
 
+class SsmlError(SpeechError):
+    """A document is no SSML, does what is refused, or is too much."""
+
+    def __init__(self, code: str, reason: str, line: int, column: int) -> None:
+        self.code = code
+        """`ssml`: not well-formed; `ssml_unsafe`: with a document type or entities; `ssml_limit`: too much."""
+        self.reason = reason
+        self.line = line
+        """From 1."""
+        self.column = column
+        """From 0."""
+        super().__init__(f"the SSML cannot be used (line {line}, column {column}): {reason}")
+
+
 def excerpt(text: str) -> str:
     """Return the first characters of a text from outside, fit for one line of a log."""
     cut = text[:EXCERPT_CHARACTERS]

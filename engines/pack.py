@@ -12,6 +12,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -152,6 +153,8 @@ class PackStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._languages: dict[Path, str] = {}
+        """What a pack's link points to -> its language; replaced as a whole."""
 
     def names(self) -> list[str]:
         """Give the names of all packs, whole or not, in order."""
@@ -208,6 +211,16 @@ class PackStore:
             return fitting[0]
         known = ", ".join(sorted({pack.info.language for pack in packs.values()})) or "none"
         raise VoiceError(language, f"is spoken by no voice in {self.folder} (languages: {known})")
+
+    def languages(self) -> tuple[str, ...]:
+        """Give the languages of all voices that are whole, each once. Reads each voice once: its language stays."""
+        contents: dict[Path, str] = {}
+        for name in self.names():
+            with suppress(OSError, VoiceError):  # broken, or removed just now
+                content = (self.folder / name).readlink()
+                contents[content] = self._languages.get(content) or self._read(name).info.language
+        self._languages = contents
+        return tuple(sorted(set(contents.values())))
 
     def put(self, name: str, info: PackInfo, graphs: Mapping[str, bytes]) -> Pack:
         """Write a pack into a hidden folder, flush it to the disk, then point the link `name` to it.

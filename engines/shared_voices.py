@@ -154,6 +154,14 @@ class SharedVoices:
                 entry.users -= 1
                 self._free(_MOST_LOADED)
 
+    def languages(self) -> tuple[str, ...]:
+        """Give the languages of all voices, each once."""
+        return self._store.languages()
+
+    def of_language(self, language: str, preferred: str = "") -> str:
+        """See `PackStore.of_language`."""
+        return self._store.of_language(language, preferred)
+
     def free_unused(self) -> None:
         """Free all voices that nobody speaks with now."""
         with self._lock:

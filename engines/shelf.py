@@ -79,6 +79,10 @@ class VoiceShelf:
         """Those that are loaded."""
         return list(self._loaded.values())
 
+    def languages(self) -> tuple[str, ...]:
+        """Give the languages of all voices, each once."""
+        return self._store.languages()
+
     def delivery(
         self, voice: VitsVoice, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
     ) -> Delivery:

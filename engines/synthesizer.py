@@ -6,32 +6,25 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, cycle, islice
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from device.errors import PoolExhaustedError
-from device.format import PERIOD, Samples
+from device.format import PERIOD, RATE, Samples
 from device.heap import trim
 from device.memory import AudioChunk, Buffer, BufferPool
+from engines.errors import excerpt
 from engines.precedence import Precedence
 from engines.runtime.ort import giving_back
-from engines.text.phonemes import Phonemizer, merge_clusters, phoneme_ids, sentences_of
-from engines.text.sentences import blocks
+from engines.text.phonemes import Phonemizer, merge_clusters, phoneme_ids
+from engines.text.reading import Front, Reader, Sentence
+from engines.text.script import Passage, Script, plain
 from engines.vits import USUAL_IDS, Delivery, Noise, VitsVoice
 
 _LOG = logging.getLogger(__name__)
-
-_BLOCK_CHARS: Final = 600
-"""Text that espeak-ng gets at once: some 2 ms of its time, so that a long text delays its first sentence by no more."""
-
-_MOST_PHONEMES: Final = 600
-"""Of one pass of the acoustic part, some 35 s of speech: its attention takes memory by the square of this.
-
-Whatever fits `_BLOCK_CHARS` stays in one piece, even a sentence of a hundred words.
-"""
 
 _MOST_MISSED: Final = 100
 """Phonemes that are told of: a voice that takes characters could be sent a million that it lacks."""
@@ -39,18 +32,30 @@ _MOST_MISSED: Final = 100
 _SHORT_IDS: Final = 8
 """Phoneme ids of the least that a voice can say."""
 
+_SILENCE: Final = np.zeros(1, np.float32)
+
 _POOL_POLL_S: Final = 0.1
 """How long a wait for a free buffer lasts before a stop is looked for."""
+
+
+_MOST_WARNINGS: Final = 10
+"""Of one utterance that are told."""
 
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
     """What is to be said, and how."""
 
-    text: str
+    text: str | Script
+    """A plain text, in which nothing is a command, or a script."""
     delivery: Delivery = field(default_factory=Delivery)
     seed: int | None = None
     """The same seed gives the same samples; None: never the same twice."""
+
+    @property
+    def script(self) -> Script:
+        """Give it as a script."""
+        return plain(self.text) if isinstance(self.text, str) else self.text
 
 
 @dataclass(slots=True)
@@ -71,15 +76,45 @@ class Tally:
     words: list[int] = field(default_factory=list)
     """The first frame of each word, known before its samples are."""
     sentences: list[int] = field(default_factory=list)
-    """The first frame of each sentence, likewise."""
+    """The first frame of each sentence, likewise; a pause between two and a sound that is played are one each."""
+    marks: list[tuple[int, str]] = field(default_factory=list)
+    """The frame and name of each mark, likewise."""
+    warnings: list[str] = field(default_factory=list)
+    """What could not be said as it was meant, each once."""
+
+    def warn(self, text: str) -> None:
+        """Take note of something that its author should know."""
+        if text not in self.warnings and len(self.warnings) < _MOST_WARNINGS:
+            self.warnings.append(text)
+
+
+Cast: TypeAlias = Callable[[Passage], tuple[VitsVoice, Delivery]]
+"""Gives who says a passage, loaded and valid until the next call, and how, but for the passage's own rate and gain."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Going:
+    """What holds for all of an utterance, and where in it we are."""
+
+    stopped: Callable[[], bool]
+    noise: Callable[[list[int]], Noise] | None
+    start: int
+    last: bool
+    """Whether nothing follows this passage."""
 
 
 class Synthesizer:
     """Speaks with one voice at a time; for one thread."""
 
-    def __init__(self, phonemizer: Phonemizer, pool: BufferPool, precedence: Precedence | None = None) -> None:
-        """`precedence`: within its `urgent`, others may compute while this one waits for a buffer."""
-        self._phonemizer = phonemizer
+    def __init__(
+        self, phonemizer: Phonemizer, pool: BufferPool, precedence: Precedence | None = None, front: Front | None = None
+    ) -> None:
+        """`precedence`: within its `urgent`, others may compute while this one waits for a buffer.
+
+        `front`: how the owner wants texts to be read.
+        """
+        self._reader = Reader(phonemizer, front)
+        self._clip = (front or Front()).clip
         self.pool: Final = pool
         """Whence the chunks' buffers come."""
         self._precedence = precedence
@@ -89,10 +124,14 @@ class Synthesizer:
         self.frugal = False
         """Whether sentences from now on take fewer, larger windows. May be set from any thread."""
 
+    def fingerprint(self, language: str) -> str:
+        """See `Reader.fingerprint`."""
+        return self._reader.fingerprint(language)
+
     def chunks(
         self,
         utterance: Utterance,
-        voice: VitsVoice,
+        voice: VitsVoice | Cast,
         tally: Tally,
         stopped: Callable[[], bool] = lambda: False,
         noise: Callable[[list[int]], Noise] | None = None,
@@ -104,32 +143,69 @@ class Synthesizer:
         for its phoneme ids, instead of the seed. With the same seed, `start` leaves out the first frames: windows
         that hold nothing else are not even computed. SpeechError ends the utterance, not the synthesizer.
         """
+        cast: Cast = (lambda _: (voice, utterance.delivery)) if isinstance(voice, VitsVoice) else voice
         rng = np.random.Generator(np.random.SFC64(utterance.seed))
-        for ids, more_to_come in self._sentences(utterance.text, voice, tally):
+        script = utterance.script
+        for warning in script.warnings:
+            tally.warn(warning)
+        for number, passage in enumerate(script.passages, start=1):
+            last = number == len(script.passages) and not passage.pause_s
+            clip = self._clip(passage.clip) if passage.clip else None
+            if clip is not None:
+                tally.sentences.append(tally.frames)
+                yield from self._play(clip * np.float32(passage.gain), tally, stopped, start, last=last)
+            else:
+                if passage.clip:
+                    tally.warn(f"there is no sound {excerpt(passage.clip)!r}")
+                yield from self._speak(passage, cast, rng, tally, _Going(stopped, noise, start, last=last))
             if stopped():
                 return
+            if passage.pause_s:
+                frames = round(passage.pause_s * RATE)
+                tally.sentences.append(tally.frames)
+                yield from self._play(np.broadcast_to(_SILENCE, frames), tally, stopped, start, last=False)
+
+    def _speak(
+        self, passage: Passage, cast: Cast, rng: np.random.Generator, tally: Tally, going: _Going
+    ) -> Iterator[AudioChunk]:
+        """Yield what a passage's text sounds like."""
+        if not passage.spans:
+            return
+        voice, usual = cast(passage)
+        delivery = replace(usual, length_scale=usual.length_scale / passage.rate, gain=usual.gain * passage.gain)
+        for sentence, ids, more_to_come in self._sentences(passage, voice, tally):
+            if going.stopped():
+                return
+            if not ids:
+                tally.marks.extend((tally.frames, name) for _, name in sentence.marks)
+                continue
             begun = time.perf_counter()
-            drawn = noise(ids) if noise else voice.noise(len(ids), rng, length_scale=utterance.delivery.length_scale)
-            prior = voice.prior(ids, utterance.delivery, drawn)
-            latents = prior.latents
+            noise = going.noise
+            drawn = noise(ids) if noise else voice.noise(len(ids), rng, length_scale=delivery.length_scale)
+            prior = voice.prior(ids, delivery, drawn)
             tally.compute_s += time.perf_counter() - begun
             if tally.first_s is None:
                 tally.acoustic_s += time.perf_counter() - begun
             tally.sentences.append(tally.frames)
-            tally.words.extend(tally.frames + word for word in voice.words(ids, prior))
-            for window in voice.windows(latents, self.capacity, frugal=self.frugal):
+            windows = list(voice.windows(prior.latents, self.capacity, frugal=self.frugal))
+            words = voice.words(ids, prior)
+            tally.words.extend(tally.frames + word for word in words)
+            words.append(sum(window.frames for window in windows))
+            tally.marks.extend((tally.frames + words[min(i, len(words) - 1)], name) for i, name in sentence.marks)
+            for window in windows:
                 # A sentence's end is filled up, so that the next one's periods fill buffers again.
-                frames = -(-window.frames // PERIOD) * PERIOD if more_to_come else window.frames
-                skipped = max(0, start - tally.frames)
+                last = going.last and not more_to_come
+                frames = window.frames if last else -(-window.frames // PERIOD) * PERIOD
+                skipped = max(0, going.start - tally.frames)
                 if skipped >= frames:
                     tally.frames += frames
                     continue
-                buffer = self._free_buffer(stopped)
+                buffer = self._free_buffer(going.stopped)
                 if buffer is None:
                     return
                 begun = time.perf_counter()
                 try:
-                    voice.render(latents, window, utterance.delivery, buffer.samples[: voice.frames_needed(window)])
+                    voice.render(prior.latents, window, delivery, buffer.samples[: voice.frames_needed(window)])
                 except BaseException:
                     buffer.release()
                     raise
@@ -139,6 +215,28 @@ class Synthesizer:
                 if tally.first_s is None:
                     tally.first_s, tally.first_at = tally.compute_s, time.monotonic()
                 yield AudioChunk(buffer, buffer.samples[skipped:frames])
+
+    def _play(
+        self, samples: Samples, tally: Tally, stopped: Callable[[], bool], start: int, *, last: bool
+    ) -> Iterator[AudioChunk]:
+        """Yield samples that exist already, filled up to whole periods where more follows."""
+        size = self.capacity // PERIOD * PERIOD
+        for begin in range(0, samples.size, size):
+            piece = samples[begin : begin + size]
+            frames = piece.size if last else -(-piece.size // PERIOD) * PERIOD
+            skipped = max(0, start - tally.frames)
+            if skipped < frames:
+                buffer = self._free_buffer(stopped)
+                if buffer is None:
+                    return
+                np.copyto(buffer.samples[: piece.size], piece)
+                buffer.samples[piece.size : frames] = 0
+                if tally.first_s is None:
+                    tally.first_s, tally.first_at = tally.compute_s, time.monotonic()
+                tally.frames += frames
+                yield AudioChunk(buffer, buffer.samples[skipped:frames])
+            else:
+                tally.frames += frames
 
     def warm_up(self, voice: VitsVoice) -> None:
         """Run a sentence of the longest usual length and the largest window once.
@@ -200,27 +298,26 @@ class Synthesizer:
                     return self.pool.acquire(_POOL_POLL_S)
         return None
 
-    def _sentences(self, text: str, voice: VitsVoice, tally: Tally) -> Iterator[tuple[list[int], bool]]:
-        """Yield each sentence's phoneme ids, and whether it may not be the last one."""
+    def _sentences(
+        self, passage: Passage, voice: VitsVoice, tally: Tally
+    ) -> Iterator[tuple[Sentence, list[int], bool]]:
+        """Yield each sentence, its phoneme ids, none where it has no sound, and whether it may not be the last one."""
         info = voice.info
-        texts = blocks(text, max_chars=_BLOCK_CHARS)
-        block = next(texts, None)
-        while block is not None:
-            next_block = next(texts, None)
+        pieces = self._reader.read(passage, info.language, info.phoneme_type, tally.warn)
+        while True:
             begun = time.perf_counter()
-            if info.phoneme_type == "espeak":
-                sentences = sentences_of(self._phonemizer.phonemize(block, info.language), max_phonemes=_MOST_PHONEMES)
-            else:
-                sentences = [list(part) for part in blocks(block, max_chars=_MOST_PHONEMES)]
+            sentences, another = next(pieces, ([], False))
             tally.compute_s += time.perf_counter() - begun
             if tally.first_s is None:
                 tally.text_s += time.perf_counter() - begun
             for number, sentence in enumerate(sentences, start=1):
-                ids, unknown = phoneme_ids(merge_clusters(sentence, info.clusters), info.phoneme_ids)
+                ids, unknown = phoneme_ids(merge_clusters(sentence.phonemes, info.clusters), info.phoneme_ids)
                 self._tell_missing(info.name, unknown)
-                if len(unknown) < len(set(sentence)):
-                    yield ids, number < len(sentences) or next_block is not None
-            block = next_block
+                sounds = len(unknown) < len(set(sentence.phonemes))
+                if sounds or sentence.marks:
+                    yield sentence, ids if sounds else [], number < len(sentences) or another
+            if not another:
+                return
 
     def _tell_missing(self, voice: str, phonemes: list[str]) -> None:
         """Log once for each phoneme that a voice lacks: it is left out of everything that is said."""

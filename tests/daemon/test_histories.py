@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from hypothesis import HealthCheck, settings
@@ -34,6 +35,7 @@ from daemon.inbox import (
 )
 from daemon.job import Job
 from daemon.journal import PLAUSIBLE_WALL, Clock, Journal
+from daemon.lexica import Lexica
 from daemon.queue import Waiting
 from daemon.speaker import Bounds, Hands, Speaker
 from device.errors import SinkError
@@ -109,6 +111,7 @@ class AnyHistory(RuleBasedStateMachine):
             render=self.render,
             apply=self.apply,
             voices=list,
+            lexica=Lexica(Path("/no/lexicon.d"), self.journal),
         )
         self.speaker = Speaker(BOUNDS, self.journal, "null", hands)
         for final in self.journal.untold():  # what `Link` does once it is connected

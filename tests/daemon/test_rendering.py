@@ -28,6 +28,7 @@ from engines.precedence import Precedence
 from engines.shared_voices import ConcurrentVoice, SharedVoices
 from engines.shelf import Preferences
 from engines.synthesizer import Synthesizer, Tally, Utterance
+from engines.text import reading
 from engines.text.phonemes import Phonemizer
 from engines.vits import VitsVoice
 
@@ -223,8 +224,9 @@ def test_a_consumer_that_breaks_is_heard_of(make: Make) -> None:
     [({"voice": "nobody"}, VoiceError), ({"speaker": 9}, SpeakerError), ({"text": DEADLY}, PhonemizerDiedError)],
 )
 def test_an_order_that_cannot_be_done_harms_no_other(
-    options: dict[str, object], kind: type[Exception], make: Make
+    options: dict[str, object], kind: type[Exception], make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(reading, "without_long_words", str)  # it keeps espeak-ng from what it cannot bear
     rig, consumer = make(), Consumer()
     rig.submit(Consumer(), id="bad", **options)  # type: ignore[arg-type]
     rig.submit(consumer, id="good")

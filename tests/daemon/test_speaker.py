@@ -4,6 +4,7 @@ import json
 import math
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,7 @@ from daemon.inbox import (
 )
 from daemon.job import Job
 from daemon.journal import PLAUSIBLE_WALL, Clock, Journal
+from daemon.lexica import Lexica
 from daemon.queue import Waiting
 from daemon.speaker import Bounds, Hands, Speaker
 from device.errors import PoolClosedError, SinkError
@@ -103,6 +105,7 @@ class Bench:
             render=lambda waiting: (Job(waiting.id), f"{waiting.id}.wav"),
             apply=self.settings.append,
             voices=lambda: [VoiceInfo(name="joe", language="en-us", speakers=())],
+            lexica=Lexica(Path("/no/lexicon.d"), self.journal),
         )
         self.speaker = Speaker(replace(BOUNDS, **bounds), self.journal, "null", hands)
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 import wave
 from pathlib import Path
 
 import pytest
 from integration.conftest import MakeDaemon
 from simulators.controller import Controller, Payload
+from simulators.daemon_process import DaemonProcess
 
 ABORTS_ESPEAK = "s'" * 72
+"""Given to espeak-ng as it is: we part such words."""
 NUMBERS = itertools.count()
 
 
@@ -25,11 +29,20 @@ def kinds(events: list[Payload]) -> list[str]:
 ALL = ["accepted", "started", "synthesized", "finished"]
 
 
-def test_a_text_that_kills_the_phonemizer_fails_alone(shared: Controller) -> None:
-    accepted, failed = speak(shared, text=ABORTS_ESPEAK)
+def test_a_text_that_would_kill_the_phonemizer_is_spoken(shared: Controller) -> None:
+    assert kinds(speak(shared, text=ABORTS_ESPEAK, output="file")) == ["accepted", "started", "finished"]
+
+
+def test_a_phonemizer_that_dies_costs_one_command(daemon: DaemonProcess, controller: Controller) -> None:
+    assert kinds(speak(controller, text="Yes.")) == ALL
+    for task in Path(f"/proc/{daemon.pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            if b"espeak_worker" in Path(f"/proc/{child}/cmdline").read_bytes():
+                os.kill(int(child), signal.SIGKILL)
+    accepted, failed = speak(controller, text="This one is lost.")
     assert (accepted["event"], failed["event"], failed["code"]) == ("accepted", "failed", "phonemizer")
-    assert "SIG" in failed["reason"]
-    assert kinds(speak(shared, text="Yes.")) == ALL
+    assert "SIGKILL" in failed["reason"]
+    assert kinds(speak(controller, text="This one is not.")) == ALL
 
 
 def test_a_voice_that_is_not_there_fails_alone(shared: Controller) -> None:

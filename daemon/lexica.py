@@ -1,0 +1,88 @@
+"""The lexicon as it is now: what was set over MQTT, and the files of a folder, which may change while it is in use."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict
+
+from daemon.commands import LexiconGet, LexiconSet
+from daemon.errors import JournalError
+from daemon.events import Done, LexiconState
+from daemon.journal import Journal
+from engines.text.lexicon import MOST_ENTRIES, Entry, Lexicon
+from engines.text.lexicon_files import LexiconFolder
+
+_LOG = logging.getLogger(__name__)
+
+_FACT: Final = "lexicon"
+
+
+class _Set(BaseModel):
+    """What `lexicon/set` said last."""
+
+    model_config = ConfigDict(frozen=True)
+
+    version: int = 0
+    entries: tuple[Entry, ...] = ()
+
+
+class Lexica:
+    """`current` is for all threads, the rest for the speaker's."""
+
+    def __init__(self, folder: Path, journal: Journal) -> None:
+        """Recall what was set before the restart; the journal stays the caller's."""
+        self._journal = journal
+        self._set = _recalled(journal)
+        self._lock = threading.Lock()  # guards the four below; held while changed files are read
+        self._files = LexiconFolder(folder, lambda problem: _LOG.warning("%s", problem))
+        self._from_files: tuple[Entry, ...] = ()
+        self._from_set = self._set.entries
+        self._lexicon = Lexicon(self._from_set)
+
+    def current(self) -> Lexicon:
+        """Give the lexicon with all that has changed until now."""
+        with self._lock:
+            entries = self._files.entries()
+            if entries is not None:
+                self._from_files = entries
+                self._make()
+            return self._lexicon
+
+    def answer(self, command: LexiconSet | LexiconGet) -> Done | LexiconState:
+        """Carry a command out."""
+        if isinstance(command, LexiconSet):
+            version = self._set.version + 1 if command.version is None else command.version
+            self._set = _Set(version=version, entries=command.entries)
+            with self._lock:
+                self._from_set = command.entries
+                self._make()
+            try:
+                self._journal.remember(_FACT, self._set.model_dump_json())
+            except JournalError as error:
+                _LOG.warning("the lexicon that was set is lost with the next restart: %s", error)
+            return Done(request=command.request, command="lexicon/set")
+        self.current()
+        entries = tuple(entry.model_dump(exclude_defaults=True) for entry in self._set.entries)
+        in_files = len(self._from_files)
+        return LexiconState(request=command.request, version=self._set.version, entries=entries, in_files=in_files)
+
+    def _make(self) -> None:
+        """Replace the lexicon as a whole; those who read a text with the old one finish with it."""
+        entries: Sequence[Entry] = (*self._from_set, *self._from_files)
+        if len(entries) > MOST_ENTRIES:
+            _LOG.warning("of %d entries of the lexicon the first %d count", len(entries), MOST_ENTRIES)
+        self._lexicon = Lexicon(entries[:MOST_ENTRIES])
+
+
+def _recalled(journal: Journal) -> _Set:
+    kept = journal.recall(_FACT)
+    try:
+        return _Set() if kept is None else _Set.model_validate_json(kept)
+    except ValueError as error:
+        _LOG.warning("the lexicon that was set before cannot be read, so it is empty: %s", error)
+        return _Set()

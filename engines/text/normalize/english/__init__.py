@@ -1,0 +1,1 @@
+"""English written forms in words."""

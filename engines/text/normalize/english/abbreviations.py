@@ -1,0 +1,113 @@
+"""Titles, initials and other abbreviations."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from engines.text.normalize.english.patterns import FUNCTION_WORDS, next_word, stop_after
+from engines.text.normalize.english.reading import Reading
+
+TITLES: Final = {
+    "Dr": "doctor", "Mr": "mister", "Mrs": "misses", "Ms": "miss", "Prof": "professor", "Gen": "general",
+    "Capt": "captain", "Cpt": "captain", "Lt": "lieutenant", "Col": "colonel", "Sgt": "sergeant", "Cpl": "corporal",
+    "Maj": "major", "Cmdr": "commander", "Adm": "admiral", "Rev": "reverend", "Hon": "honorable", "Sen": "senator",
+    "Rep": "representative", "Gov": "governor", "Pres": "president", "Supt": "superintendent", "Fr": "father",
+    "Messrs": "messieurs", "Mt": "Mount", "Ft": "Fort", "Pvt": "private", "Msgr": "monsignor", "Amb": "ambassador",
+}  # fmt: skip
+"""Before a name."""
+
+PLAIN: Final = {
+    "jr": "junior", "sr": "senior", "vs": "versus", "etc": "etcetera", "approx": "approximately", "dept": "department",
+    "inc": "incorporated", "ltd": "limited", "corp": "corporation", "bros": "brothers", "assn": "association",
+    "govt": "government", "esp": "especially", "incl": "including", "excl": "excluding", "max": "maximum",
+    "min": "minimum", "avg": "average", "temp": "temperature", "tel": "telephone", "misc": "miscellaneous",
+    "est": "estimated", "co": "company", "viz": "namely", "resp": "respectively", "univ": "university",
+    "intl": "international",
+    "natl": "national", "mfg": "manufacturing", "mgr": "manager", "hrs": "hours", "hr": "hour", "mins": "minutes",
+    "secs": "seconds", "sec": "second", "yrs": "years", "yr": "year", "lbs": "pounds", "oz": "ounces",
+    "tbsp": "tablespoon", "tsp": "teaspoon", "appt": "appointment", "attn": "attention", "ext": "extension",
+}  # fmt: skip
+"""With a full stop, wherever they stand. Those that are words too have a full stop within a sentence only."""
+
+_ALSO_WORDS: Final = frozenset("max min temp sec esp ext co".split())
+_NUMBERED: Final = {
+    "no": "number", "nos": "numbers", "nr": "number", "vol": "volume", "vols": "volumes", "fig": "figure",
+    "figs": "figures", "ch": "chapter", "chap": "chapter", "p": "page", "pp": "pages", "pg": "page", "sec": "section",
+    "eq": "equation", "ed": "edition", "ver": "version", "art": "article", "para": "paragraph", "tel": "telephone",
+    "ext": "extension", "fl": "floor", "rm": "room", "apt": "apartment", "ca": "circa", "c": "circa", "op": "opus",
+    "ref": "reference", "pt": "part", "bk": "book", "v": "version", "est": "established",
+}  # fmt: skip
+"""With a full stop, before a number."""
+
+_TITLE: Final = re.compile(rf"\b({'|'.join(TITLES)})(?:\. ?| )(?=(?:[A-Z]\.|[A-Z][^\W\d_]))")
+_TITLE_DOT: Final = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof)\.(?= ?[a-z])")
+_WITH_STOP: Final = re.compile(rf"(?<![\w.])({'|'.join(PLAIN)})\.(?!\w)", re.IGNORECASE)
+_WITHOUT_STOP: Final = re.compile(r"\b(vs|approx|dept)\b(?!\.)")
+_BEFORE_NUMBER: Final = re.compile(rf"(?<![\w.])({'|'.join(_NUMBERED)})\. ?(?=\d)", re.IGNORECASE)
+_NUMERO: Final = re.compile(r"№ ?(?=\d)")
+_SUFFIX: Final = re.compile(r"(?<=[a-z]),? (Jr|Sr)\b(?!\.)")
+_LATIN: Final = {
+    "e.g": "for example", "i.e": "that is", "a.k.a": "AKA", "p.s": "PS", "r.s.v.p": "RSVP", "n.b": "NB",
+    "c.f": "compare", "et al": "and others",
+}  # fmt: skip
+_LATIN_FORM: Final = re.compile(
+    r"(?<![\w.])(e\. ?g|i\. ?e|a\.k\.a|p\.s|r\.s\.v\.p|n\.b|c\.f|et al)\.(?!\w)", re.IGNORECASE
+)
+_SLASHED: Final = {"w/o": "without", "w/": "with", "c/o": "care of", "b/c": "because", "n/a": "not applicable"}
+_SLASHED_FORM: Final = re.compile(r"(?<![\w/])(w/o|c/o|b/c|w/(?= ?[A-Za-z]))(?![/])\b", re.IGNORECASE)
+_DEGREE: Final = re.compile(r"\b(Ph|Ed|Psy)\. ?D\b\.?|\b(M|B|D|LL)\.(Sc|Ed|Phil|Eng|Tech|Arch)\b\.?")
+_INITIALISM: Final = re.compile(
+    r"(?<![\w.'’])((?:[A-Z]\. ?){1,7}[A-Z])\.(?![\w])|(?<![\w.])((?:[a-z]\.){1,5}[a-z])\.(?!\w)"
+)
+_INITIAL: Final = re.compile(r"(?<![\w.'’])([A-HJ-Z])\. (?=[A-Z][a-z'’])|(?<=[a-z] )(I)\. (?=[A-Z][a-z]{2,})")
+_SINGLE_NAMES: Final = frozenset(
+    "plan vitamin section option grade team class type part exhibit appendix gate group".split()
+)
+_CODE_OF_NAME: Final = re.compile(r"([A-Za-z]+)[ ]$")
+
+
+def abbreviations(text: str, _: Reading) -> str:
+    """Put abbreviations into words and take the full stops that end no sentence."""
+    text = _NUMERO.sub("number ", text)
+    if "/" in text:
+        text = _SLASHED_FORM.sub(lambda match: _SLASHED[match[1].lower()], text)
+    text = _TITLE.sub(lambda match: TITLES[match[1]] + " ", text)
+    text = _SUFFIX.sub(lambda match: f" {PLAIN[match[1].lower()]}", text)
+    text = _WITHOUT_STOP.sub(lambda match: PLAIN[match[1].lower()], text)
+    if "." not in text:
+        return text
+    text = _TITLE_DOT.sub(lambda match: TITLES[match[1]], text)
+    text = _LATIN_FORM.sub(
+        lambda match: _LATIN[match[1].lower().replace(" ", "") if match[1] != "et al" else "et al"], text
+    )
+    text = _DEGREE.sub(lambda match: re.sub(r"[. ]", "", match.group()) + stop_after(match.string, match.end()), text)
+    text = _BEFORE_NUMBER.sub(lambda match: _cased(match[1], _NUMBERED[match[1].lower()]) + " ", text)
+    text = _INITIALISM.sub(_initialism, text)
+    text = _INITIAL.sub(_initial, text)
+    return _WITH_STOP.sub(_with_stop, text)
+
+
+def _cased(written: str, words: str) -> str:
+    return words.capitalize() if written[0].isupper() else words
+
+
+def _with_stop(match: re.Match[str]) -> str:
+    written = match[1].lower()
+    stop = stop_after(match.string, match.end())
+    if written in _ALSO_WORDS and (stop or not next_word(match.string, match.end())):
+        return match.group()
+    return PLAIN[written] + stop
+
+
+def _initialism(match: re.Match[str]) -> str:
+    letters = match[1] or match[2]
+    return re.sub(r"[. ]", "", letters).upper() + stop_after(match.string, match.end())
+
+
+def _initial(match: re.Match[str]) -> str:
+    """Take the full stop of "J. Smith", but leave that of "plan B. Then"."""
+    before = _CODE_OF_NAME.search(match.string[max(0, match.start() - 20) : match.start()])
+    following = next_word(match.string, match.end() - 1)
+    ends = before and (before[1].lower() in _SINGLE_NAMES or following.lower() in FUNCTION_WORDS)
+    return match.group() if ends else f"{match[1] or match[2]} "

@@ -1,0 +1,113 @@
+"""Postal addresses: house numbers, streets, states and their codes."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from engines.text.normalize.english.numbers import cardinal, digits
+from engines.text.normalize.english.patterns import FUNCTION_WORDS, begins_sentence
+from engines.text.normalize.english.reading import Reading
+
+STREETS: Final = {
+    "st": "Street", "ave": "Avenue", "av": "Avenue", "blvd": "Boulevard", "rd": "Road", "dr": "Drive", "ln": "Lane",
+    "ct": "Court", "expy": "Expressway", "hwy": "Highway", "pkwy": "Parkway", "pl": "Place", "sq": "Square",
+    "ter": "Terrace", "cir": "Circle", "trl": "Trail", "fwy": "Freeway", "tpke": "Turnpike", "aly": "Alley",
+    "xing": "Crossing", "cres": "Crescent", "plz": "Plaza", "brg": "Bridge", "pk": "Park", "pt": "Point",
+    "hts": "Heights",
+}  # fmt: skip
+_IN_FULL: Final = (
+    "Street|Avenue|Boulevard|Road|Drive|Lane|Court|Expressway|Highway|Parkway|Place|Square|Terrace|Circle|Way"
+)
+_DIRECTIONS: Final = {
+    "N": "North", "S": "South", "E": "East", "W": "West",
+    "NE": "Northeast", "NW": "Northwest", "SE": "Southeast", "SW": "Southwest",
+}  # fmt: skip
+_DIRECTION: Final = r"(?:[NS][EW]|[NSEW])\b\.?"
+_STREET: Final = "|".join(sorted(STREETS, key=len, reverse=True))
+_NAME: Final = r"(?:[A-Z][\w'’]{0,30}|\d{1,3}(?:st|nd|rd|th))"
+_ADDRESS: Final = re.compile(
+    rf"(?<![\w.,$£€/:-])(?P<number>\d{{1,5}})(?P<letter>[A-Za-z]?) (?:(?P<direction>{_DIRECTION}) )?"
+    rf"(?P<name>{_NAME}(?: {_NAME}){{0,3}}?) (?:(?P<street>(?i:{_STREET}))\b(?P<stop>\.?)|(?P<full>{_IN_FULL})\b)"
+    rf"(?: (?P<quarter>{_DIRECTION})(?=,|$|\.))?"
+)
+_STATES: Final = {
+    "AL": "Alabama", "AK": "Alaska", "AZ": "Arizona", "AR": "Arkansas", "CA": "California", "CO": "Colorado",
+    "CT": "Connecticut", "DE": "Delaware", "DC": "DC", "FL": "Florida", "GA": "Georgia", "HI": "Hawaii", "ID": "Idaho",
+    "IL": "Illinois", "IN": "Indiana", "IA": "Iowa", "KS": "Kansas", "KY": "Kentucky", "LA": "Louisiana",
+    "ME": "Maine", "MD": "Maryland", "MA": "Massachusetts", "MI": "Michigan", "MN": "Minnesota", "MS": "Mississippi",
+    "MO": "Missouri", "MT": "Montana", "NE": "Nebraska", "NV": "Nevada", "NH": "New Hampshire", "NJ": "New Jersey",
+    "NM": "New Mexico", "NY": "New York", "NC": "North Carolina", "ND": "North Dakota", "OH": "Ohio",
+    "OK": "Oklahoma", "OR": "Oregon", "PA": "Pennsylvania", "RI": "Rhode Island", "SC": "South Carolina",
+    "SD": "South Dakota", "TN": "Tennessee", "TX": "Texas", "UT": "Utah", "VT": "Vermont", "VA": "Virginia",
+    "WA": "Washington", "WV": "West Virginia", "WI": "Wisconsin", "WY": "Wyoming", "PR": "Puerto Rico",
+}  # fmt: skip
+_STATE: Final = re.compile(
+    rf"(?<=[a-z],)( )({'|'.join(_STATES)})(?: (\d{{5}})(?:-(\d{{4}}))?)?(?=[,.;:!?)]|$|\n| (?:USA|US|U\.S\.|[a-z]))"
+)
+_ZIP: Final = re.compile(rf"\b({'|'.join(sorted(set(_STATES.values())))}),? (\d{{5}})(?:-(\d{{4}}))?(?![\w,.]\d|\w)")
+_SAINT: Final = re.compile(
+    r"\bSt\. (?=[A-Z])|(?<![A-Za-z\d] )(?<![A-Za-z])\bSt (?=[A-Z][a-z])|(?<=[a-z] )\bSt (?=[A-Z][a-z])"
+)
+_ROAD: Final = re.compile(r"(?<=[a-z] )(Ave|Blvd|Rd|Hwy|Pkwy|Ln|Expy|St)\.(?!\w)")
+_ORDINAL_STREET: Final = re.compile(r"\b(\d{1,3}(?:st|nd|rd|th)) (St|Ave|Rd|Blvd|Dr|Pl)\b\.?")
+_APARTMENT: Final = re.compile(r"\b(Apt|Ste|Bldg|Fl|Rm)\b\.? (?=#?\d|[A-Z]\b)")
+_ROOMS: Final = {"Apt": "Apartment", "Ste": "Suite", "Bldg": "Building", "Fl": "Floor", "Rm": "Room"}
+
+
+def addresses(text: str, _: Reading) -> str:
+    """Put postal addresses into words: "fourteen twenty eight Elm Street"."""
+    if any(sign.isdigit() for sign in text):
+        text = _APARTMENT.sub(lambda match: _ROOMS[match[1]] + " ", text)
+        text = _ADDRESS.sub(_address, text)
+        text = _ORDINAL_STREET.sub(lambda match: f"{match[1]} {STREETS[match[2].lower()]}{_stop(match)}", text)
+        text = _ZIP.sub(lambda match: f"{match[1]} {_zip(match[2], match[3])}", text)
+    text = _STATE.sub(_state, text)
+    text = _SAINT.sub(_saint, text)
+    return _ROAD.sub(lambda match: STREETS[match[1].lower()] + _stop(match), text)
+
+
+def house_number(written: str) -> str:
+    """Return 1428 as "fourteen twenty eight", 905 as "nine zero five", 300 as "three hundred"."""
+    head, tail = written[:-2], written[-2:]
+    if len(written) <= 2 or len(written) > 4 or written[0] == "0":  # noqa: PLR2004
+        return digits(written) if written[0] == "0" else cardinal(int(written))
+    if tail == "00":
+        return cardinal(int(written)) if head.endswith("0") else f"{cardinal(int(head))} hundred"
+    return f"{cardinal(int(head))} {digits(tail) if tail[0] == '0' else cardinal(int(tail))}"
+
+
+def _address(match: re.Match[str]) -> str:
+    name = match["name"]
+    if name.split()[0].lower() in FUNCTION_WORDS:
+        return match.group()
+    words = [house_number(match["number"])]
+    if match["letter"]:
+        words.append(match["letter"].upper())
+    if match["direction"]:
+        words.append(_DIRECTIONS[match["direction"].rstrip(".")])
+    words += [name, match["full"] or STREETS[match["street"].lower()]]
+    if match["quarter"]:
+        words.append(_DIRECTIONS[match["quarter"].rstrip(".")])
+    stop = "." if match["stop"] and begins_sentence(match.string, match.end()) else ""
+    return " ".join(words) + stop
+
+
+def _stop(match: re.Match[str]) -> str:
+    return "." if match.group().endswith(".") and begins_sentence(match.string, match.end()) else ""
+
+
+def _state(match: re.Match[str]) -> str:
+    words = f"{match[1]}{_STATES[match[2]]}"
+    return f"{words} {_zip(match[3], match[4])}" if match[3] else words
+
+
+def _zip(five: str, four: str | None) -> str:
+    return f"{digits(five)}, {digits(four)}" if four else digits(five)
+
+
+def _saint(match: re.Match[str]) -> str:
+    before = match.string[max(0, match.start() - 30) : match.start()]
+    after = re.match(r"\w+", match.string[match.end() :])
+    street = re.search(r"[A-Z][a-z'’]+ $", before) and after and after.group().lower() in FUNCTION_WORDS
+    return "Street. " if street else "Saint "

@@ -1,0 +1,141 @@
+"""Quantities with their units, and percentages."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from engines.text.normalize.english.fractions import MIXED, spoken_fraction
+from engines.text.normalize.english.numbers import decimal
+from engines.text.normalize.english.patterns import DECIMAL, begins_sentence, word_before
+from engines.text.normalize.english.reading import Reading
+from engines.text.normalize.english.units import DOUBTFUL, LENGTHS, UNITS
+
+_UNIT: Final = "|".join(re.escape(unit) for unit in sorted(UNITS, key=lambda unit: (-len(unit), unit)))
+_POWER: Final = r"(?:\^?[23](?!\d)|[²³])"
+_QUANTITY: Final = re.compile(
+    rf"(?P<sign>(?<![\w.,)\]%°-])[-±])?(?<![\w.,:/$£€¥])(?<![^\W\d_]-)(?=[.\d]){MIXED}(?P<amount>{DECIMAL})?"
+    rf"(?: ?(?P<to>[-–]|to) ?(?P<minus2>-)?(?P<amount2>{DECIMAL}))?"
+    rf"(?P<gap>[ -]?)(?P<unit>{_UNIT})(?P<power>{_POWER})?(?:/(?P<per>{_UNIT})(?P<per_power>{_POWER})?)?"
+    r"(?![\w°²³]|[.'’]\w|/\w)(?P<stop>\.?)"
+)
+_UNIT_RANGE: Final = re.compile(rf"(?<![\w.,:/$£€¥])({DECIMAL})( ?(?:{_UNIT})) ?[-–] ?(?={DECIMAL}\2(?!\w))")
+_FEET: Final = re.compile(r"(?<![\w.,])(\d{1,2})['′](?: ?(\d{1,2}(?:\.\d)?)(?:\"|″|''))(?!\w)")
+_INCHES: Final = re.compile(r"(?<![\w.,])(\d{1,3}(?:\.\d{1,3})?)\"(?!\w)")
+_AFTER_PER: Final = re.compile(rf"(?<=\bper )({_UNIT})({_POWER})?(?![\w/'-])")
+_DEGREES: Final = re.compile(r"(?<![\w°])° ?([CF])\b")
+_PLACES: Final = frozenset(
+    "seat gate room row apt apartment flat platform terminal size block figure fig section page bay zone unit stand "
+    "exit grade class level type model plan part hall building wing track lane line appendix table lot suite "
+    "class form door group bus route vitamin step floor channel box cell".split()
+)
+"""Before a number and a letter, these tell that the letter belongs to a name: "Gate 5 A"."""
+
+
+_DECADE_AFTER: Final = frozenset("the early late mid his her their".split())
+_LETTERS: Final = frozenset("B L N t".split())
+
+
+def measures(text: str, reading: Reading) -> str:
+    """Put quantities into words, the unit's plural by value."""
+    text = _FEET.sub(_feet, text)
+    if text.count('"') == 1:
+        text = _INCHES.sub(lambda match: f"{decimal(match[1])} {'inch' if match[1] == '1' else 'inches'}", text)
+    text = _UNIT_RANGE.sub(lambda match: f"{match[1]}–", text)
+    text = _QUANTITY.sub(lambda match: _quantity(match, reading), text)
+    text = _AFTER_PER.sub(lambda match: unit_name(match[1], match[2], many=False, british=reading.british), text)
+    return _DEGREES.sub(lambda match: unit_name("°" + match[1]), text)
+
+
+def unit_name(written: str, power: str | None = None, *, many: bool = True, british: bool = False) -> str:
+    """Return the name of a unit of the table, squared or cubed where `power` says so."""
+    name = UNITS[written][many]
+    if power and _is_time(written):
+        name += " squared" if power[-1] in "2²" else " cubed"
+    elif power:
+        name = ("square " if power[-1] in "2²" else "cubic ") + name
+    return name.replace("meter", "metre").replace("liter", "litre") if british else name
+
+
+def _is_time(written: str) -> bool:
+    """Whether a unit's powers are said behind it: "meters per second squared"."""
+    return written in {"s", "h", "min"}
+
+
+def _quantity(match: re.Match[str], reading: Reading) -> str:
+    unit, power, amount = match["unit"], match["power"], match["amount"]
+    if not (amount or match["top"]) or _no_unit(match, reading):
+        return match.group()
+    words, many = _number(match, reading)
+    compound = match["gap"] == "-"
+    if unit == "°" and power:
+        return match.group()
+    if power and unit not in LENGTHS and power[-1] not in "²³":
+        return match.group()
+    name = unit_name(unit, power, many=many and not compound, british=reading.british)
+    if match["per"]:
+        # An abbreviation that stays one keeps what stands below it: "three CC per S".
+        below = (
+            match["per"].upper()
+            if unit == "cc"
+            else unit_name(match["per"], match["per_power"], many=False, british=reading.british)
+        )
+        name += f" per {below}"
+    ended = match["stop"] and (unit in {"%", "°"} or "°" in unit or begins_sentence(match.string, match.end()))
+    return f"{words} {name}{'.' if ended else ''}"
+
+
+def _no_unit(match: re.Match[str], reading: Reading) -> bool:
+    """Whether what looks like a unit is none: "Seat 12A", "6 in the morning", "the 80s"."""
+    unit, gap = match["unit"], match["gap"]
+    if not unit.isalpha() or match["per"]:
+        return False
+    if unit == "s" and _is_decade(match, reading):
+        return True
+    if unit in DOUBTFUL and not match["power"] and not _is_told(match, reading):
+        return True
+    if gap == "-" and (len(unit) == 1 or match["amount2"]):
+        return True
+    if len(unit) > 1:
+        return False
+    named = unit.isupper() and gap == " " and re.match(r" [A-Z][a-z]", match.string[match.end() :][:3])
+    return bool(named) or word_before(match.string, match.start()) in _PLACES
+
+
+def _is_decade(match: re.Match[str], reading: Reading) -> bool:
+    amount = match["amount"] or ""
+    if len(amount) == len("1980"):
+        return True
+    after = word_before(match.string, match.start())
+    return not match["gap"] and bool(re.fullmatch("[2-9]0", amount)) and (reading.alone or after in _DECADE_AFTER)
+
+
+def _is_told(match: re.Match[str], reading: Reading) -> bool:
+    """Whether a doubtful unit is one: "6in", "6 in.", "2 L"."""
+    unit, gap = match["unit"], match["gap"]
+    if match["stop"] and not begins_sentence(match.string, match.end()):
+        return True
+    if unit in _LETTERS:
+        return unit in {"t", "L"} and gap == " " and not reading.alone
+    return not gap and unit != "st"
+
+
+def _number(match: re.Match[str], reading: Reading) -> tuple[str, bool]:
+    """Return the words of the number or range, and whether the unit is in the plural."""
+    british = reading.british
+    sign = {"-": "minus ", "±": "plus or minus "}.get(match["sign"] or "", "")
+    if match["top"]:
+        words = spoken_fraction(match["whole"], match["top"], match["bottom"])
+        return sign + words, True
+    words, many = decimal(match["amount"], british=british), match["amount"] != "1"
+    if match["amount2"]:
+        minus = "minus " if match["minus2"] else ""
+        words += f" to {minus}{decimal(match['amount2'], british=british)}"
+        many = True
+    return sign + words, many
+
+
+def _feet(match: re.Match[str]) -> str:
+    feet, inches = match[1], match[2]
+    words = f"{decimal(feet)} {'foot' if feet == '1' else 'feet'}"
+    return f"{words} {decimal(inches)} {'inch' if inches == '1' else 'inches'}"

@@ -1,0 +1,58 @@
+"""Signs that are left, by name, and the last digits."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from engines.text.normalize.english.numbers import digits
+from engines.text.normalize.english.reading import Reading
+
+_NAMES: Final = {
+    "%": "percent", "&": "and", "@": "at", "#": "hash", "+": "plus", "=": "equal sign", "*": "asterisk", "$": "dollar",
+    "£": "pound", "€": "euro", "¥": "yen", "₹": "rupee", "₩": "won", "₽": "ruble", "¢": "cent", "°": "degrees",
+    "©": "copyright", "®": "registered trademark", "™": "trademark", "§": "section", "¶": "paragraph", "~": "tilde",
+    "^": "caret", "_": "underscore", "\\": "backslash", "÷": "divided by", "×": "times", "‰": "per mille",
+    "<": "less than", ">": "greater than", "µ": "micro", "℃": "degrees Celsius", "℉": "degrees Fahrenheit",
+    "−": "minus", "♯": "sharp", "♭": "flat", "²": "squared", "³": "cubed", "₪": "shekel", "₿": "bitcoin",
+}  # fmt: skip
+_ANY: Final = re.compile("\\s?([" + "".join(re.escape(sign) for sign in _NAMES) + "])\\s?")
+_CPP: Final = re.compile(r"\b([A-Z])(\+\+|#)(?!\w)")
+_NUMBER_SIGN: Final = re.compile(r"(?<!\w)# ?(?=\d)")
+_ABOUT: Final = re.compile(r"(?<![\w~])~ ?(?=[\d$£€.])")
+_STARS: Final = re.compile(r"(?<![\w.])([1-7])\* (?=[a-z])")
+_OR: Final = re.compile(r"(?<=[^\W_]) / (?=[^\W_])|(?<=[^\W\d_])/(?=[^\W\d_])(?!or\b)")
+_AND_OR: Final = re.compile(r"\band/or\b", re.IGNORECASE)
+_SLASH: Final = re.compile(r"(?<=\w)/(?=\s|$)|(?<![^\s])/(?=[\w\s]|$)")
+_MINUS_LEFT: Final = re.compile(r"(?<![\w.,)\]-])-(?=[\d.])")
+_DIGITS: Final = re.compile(r"\d+")
+_MARKS: Final = re.compile(r"(?<=\w) ?[®™]")
+_RULE: Final = re.compile(r"[_*=~^+#-]{3,}")
+
+
+def number_signs(text: str, reading: Reading) -> str:
+    """Put what stands before a number into words: "#1" as "number one", "~5" as "about 5"."""
+    text = _CPP.sub(lambda match: f"{match[1]} {'sharp' if match[2] == '#' else 'plus plus'}", text)
+    text = _STARS.sub(r"\1 star ", text)
+    text = _ABOUT.sub("about ", text)
+    if "/" in text:
+        text = _AND_OR.sub("and or", text)
+        text = _OR.sub(" slash ", text)
+    return text if reading.alone else _NUMBER_SIGN.sub("number ", text)
+
+
+def signs(text: str, _: Reading) -> str:
+    """Name the signs that nothing else has read. A line of them, as between paragraphs, is not read at all."""
+    text = _RULE.sub(" ", text)
+    if "/" in text:
+        text = _SLASH.sub(" slash ", text)
+    text = _MARKS.sub("", text)
+    text = _ANY.sub(lambda match: f" {_NAMES[match[1]]} ", text)
+    return _DIGITS.sub(_digits, text) if any(sign.isdigit() for sign in text) else text
+
+
+def _digits(match: re.Match[str]) -> str:
+    text, start, end = match.string, match.start(), match.end()
+    before = " " if text[start - 1 : start].isalnum() else ""
+    after = " " if text[end : end + 1].isalnum() else ""
+    return before + digits(match.group()) + after

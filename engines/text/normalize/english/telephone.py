@@ -1,0 +1,141 @@
+"""What is read figure by figure: telephone numbers, network addresses, codes."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from engines.text.normalize.english.numbers import cardinal, digits
+from engines.text.normalize.english.patterns import word_before
+from engines.text.normalize.english.reading import Reading
+
+_NOT_WITHIN: Final = r"(?<![\w.,:/$£€+#-])"
+_END: Final = r"(?![\w/]|[.,:-]\d)"
+
+_IPV4: Final = re.compile(
+    rf"(?<![\w.+-])(?P<host>\d{{1,3}}(?:\.\d{{1,3}}){{3}})(?:/(?P<net>\d{{1,2}})|:(?P<port>\d{{1,5}}))?{_END}"
+)
+_HEX: Final = re.compile(
+    r"(?<![\w:.-])(?:[0-9A-Fa-f]{2}([:-])(?:[0-9A-Fa-f]{2}\1){4}[0-9A-Fa-f]{2}"
+    r"|(?=[0-9A-Fa-f:]{0,40}[0-9A-Fa-f]:)(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4})(?![\w:.-]\w|\w)"
+)
+_AMERICAN: Final = re.compile(
+    rf"{_NOT_WITHIN}(?P<country>(?:\+ ?)?\d{{1,3}}(?:[ .-]|(?=\()))?"
+    r"(?:\((?P<area>\d{3})\)[ .-]?|(?P<area2>\d{3})[ .-])"
+    rf"(?P<first>\d{{3}})[ .-](?P<last>\d{{4}})(?P<more>[.-]\d{{4}})?{_END}"
+)
+_VANITY: Final = re.compile(
+    rf"{_NOT_WITHIN}(?P<country>1[ -])?(?P<area>8\d\d|900)-"
+    r"(?P<name>[A-Z][A-Z0-9]{0,9}(?:-[A-Z0-9]{1,10}){0,4})(?!\w)"
+)
+_INTERNATIONAL: Final = re.compile(r"(?<![\w.,:/$£€#+-])\+(\d{1,15}(?:[ ./-]?\(?\d{1,12}\)?){0,8})(?![\w])")
+_NATIONAL: Final = re.compile(
+    rf"{_NOT_WITHIN}(?<!\d )(?!\d\d-\d\d-\d{{2,4}}(?!\d))"
+    rf"\(?0\d{{1,5}}\)?(?:(?:[ -]|/(?=\d{{5}}))\d{{2,8}}){{1,5}}{_END}"
+)
+_LOCAL: Final = re.compile(rf"{_NOT_WITHIN}(\d{{3}})-(\d{{4}}){_END}")
+_SECURITY: Final = re.compile(rf"{_NOT_WITHIN}(\d{{3}})-(\d{{2}})-(\d{{4}}){_END}")
+_CARD: Final = re.compile(rf"{_NOT_WITHIN}\d{{4}}(?:[ -]\d{{4}}){{2,4}}{_END}")
+_EMERGENCY: Final = re.compile(
+    r"\b((?:call|calls|calling|called|dial|dials|dialling|dialing|ring|phone|text)"
+    r"(?: (?:on|to|us at|us on|me at|at))? )"
+    r"(\d{2,8}(?:[ -]\d{2,8}){0,4})(?![\w%°]|[.,:/-]\d)",
+    re.IGNORECASE,
+)
+_CODE: Final = re.compile(
+    r"\b((?:code|pin|passcode|password|otp|token|zip|postcode|extension|ext|serial number|account number|order number|"
+    r"phone number|telephone number|tracking number|confirmation number|reference number|ticket number|card number|"
+    r"booking|reference|invoice|order|ticket|account|serial|sku|imei|isbn|flight number|badge|licence|license)"
+    r"\b\.?:?(?: (?:is|was|number|no\.|reads|of))?:? ?#?)(\d{3,24}(?:[ -]\d{2,12}){0,6})(?![\w%°]|[.,:/]\d)",
+    re.IGNORECASE,
+)
+_COUNTED_CODES: Final = frozenset("order ticket booking account invoice reference license licence".split())
+"""Words that a plain number of up to three figures may follow: "ticket 300" is a number, "code 300" is a code."""
+
+
+def telephone(text: str, _: Reading) -> str:
+    """Put numbers that are read figure by figure into words, a comma between their groups."""
+    text = _IPV4.sub(_ipv4, text)
+    if ":" in text or "-" in text:
+        text = _HEX.sub(_hex, text)
+    text = _VANITY.sub(_vanity, text)
+    text = _AMERICAN.sub(_american, text)
+    text = _SECURITY.sub(_groups, text)
+    text = _INTERNATIONAL.sub(_international, text)
+    text = _NATIONAL.sub(_groups, text)
+    text = _CARD.sub(_groups, text)
+    text = _EMERGENCY.sub(lambda match: match[1] + grouped(match[2]), text)
+    text = _CODE.sub(_code, text)
+    return _LOCAL.sub(_groups, text)
+
+
+def grouped(written: str) -> str:
+    """Return each group of figures digit by digit, groups parted by commas."""
+    return ", ".join(digits(group) for group in re.findall(r"\d+", written))
+
+
+def spoken_telephone(written: str) -> str:
+    """Return a telephone number in words, whatever parts its groups."""
+    plus = "plus " if written.lstrip().startswith("+") else ""
+    return plus + grouped(written)
+
+
+def _ipv4(match: re.Match[str]) -> str:
+    words = " dot ".join(digits(part) for part in match["host"].split("."))
+    if match["net"]:
+        words += f" slash {cardinal(int(match['net']))}"
+    return words + (f" port {digits(match['port'])}" if match["port"] else "")
+
+
+def _hex(match: re.Match[str]) -> str:
+    written = match.group()
+    if not re.search(r"[A-Fa-f]|::", written) and written.count(":") < 5 and "-" not in written:  # noqa: PLR2004  a time
+        return written
+    separator = "-" if "-" in written else ":"
+    groups = written.split(separator)
+    words = [" ".join(digits(sign) if sign.isdigit() else sign.upper() for sign in group) for group in groups]
+    if len(groups) == 6 and all(len(group) == 2 for group in groups):  # noqa: PLR2004  a MAC address
+        return ", ".join(words)
+    return re.sub(r" {2,}", " ", " colon ".join(words)).strip()
+
+
+def _area(written: str) -> str:
+    return "eight hundred" if written == "800" else digits(written)
+
+
+def _american(match: re.Match[str]) -> str:
+    country = match["country"] or ""
+    if country and "+" not in country and country.strip(" .-") not in {"1", "01", "001"}:
+        return match.group()
+    groups = [("plus " if "+" in country else "") + digits(country)] if country else []
+    groups += [_area(match["area"] or match["area2"]), digits(match["first"]), digits(match["last"])]
+    if match["more"]:
+        groups.append(digits(match["more"]))
+    return ", ".join(groups)
+
+
+def _vanity(match: re.Match[str]) -> str:
+    country = "one, " if match["country"] else ""
+    name = " ".join(digits(part) if part.isdigit() else part for part in re.findall(r"\d|[A-Z]+", match["name"]))
+    return f"{country}{_area(match['area'])}, {name}"
+
+
+def _international(match: re.Match[str]) -> str:
+    number = match[1]
+    fewest = 7
+    if sum(sign.isdigit() for sign in number) < fewest:
+        return match.group()
+    return spoken_telephone("+" + number)
+
+
+def _groups(match: re.Match[str]) -> str:
+    return grouped(match.group())
+
+
+def _code(match: re.Match[str]) -> str:
+    word = match[1].split()[0].lower().rstrip(":.#")
+    if word in _COUNTED_CODES and len(match[2]) < 4:  # noqa: PLR2004
+        return match.group()
+    if word == "zip" and word_before(match.string, match.start()) == "a":
+        return match.group()
+    return match[1].rstrip("#") + grouped(match[2])

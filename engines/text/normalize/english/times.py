@@ -1,0 +1,100 @@
+"""Times of day and durations on a clock."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from engines.text.normalize.english.numbers import cardinal, two_figures
+from engines.text.normalize.english.patterns import stop_after, word_before
+from engines.text.normalize.english.reading import Reading
+
+_HALF: Final = r"(?P<half>[ap]\.? ?m\b\.?)"
+_ZONE: Final = r"(?P<zone>est|edt|cst|cdt|mst|mdt|pst|pdt|gmt|utc|cet|cest|bst|ist|jst)\b"
+_TO: Final = r" ?[-–] ?"
+_HOUR: Final = r"(?:[01]?\d|2[0-4])"
+_FLAGS: Final = re.IGNORECASE
+
+_CLOCK: Final = re.compile(
+    rf"(?<![\w.,:/-])(?P<hour>{_HOUR}):(?P<minute>[0-5]\d)(?:{_TO}(?P<hour2>{_HOUR}):(?P<minute2>[0-5]\d))?"
+    rf"(?!\d|:\d)(?: ?{_HALF})?(?: ?{_ZONE})?(?P<o> o['’]?clock)?",
+    _FLAGS,
+)
+_CLOCKS_WITH_HALVES: Final = re.compile(
+    rf"(?i:(?<=[ap]m)|(?<=[ap]\.m\.)){_TO}(?=\d{{1,2}}(?::[0-5]\d)? ?[ap]\.?m)", _FLAGS
+)
+_SECONDS: Final = re.compile(r"(?<![\w.,:-])(\d{1,2}):([0-5]\d):([0-5]\d)(?!\d|:\d)")
+_HOUR_AND_HALF: Final = re.compile(
+    rf"(?<![\w.,:/-])(?:(?P<from>{_HOUR}){_TO})?(?P<hour>{_HOUR})(?:\.(?P<minute>[0-5]\d))?"
+    rf" ?{_HALF}(?![a-z])(?: ?{_ZONE})?",
+    _FLAGS,
+)
+_HALF_ALONE: Final = re.compile(r"\b([ap])\.m\.(?! ?[a-z]\.)", _FLAGS)
+
+
+def times(text: str, reading: Reading) -> str:
+    """Put times into words: "eight oh five", "seventeen hundred", "one hour two minutes and three seconds"."""
+    if ":" in text:
+        text = _SECONDS.sub(_seconds, text)
+    if "m" in text or "M" in text or ":" in text:
+        text = _CLOCKS_WITH_HALVES.sub(" to ", text)
+        text = _CLOCK.sub(lambda match: _clock(match, reading), text)
+        text = _HOUR_AND_HALF.sub(_hour_and_half, text)
+        text = _HALF_ALONE.sub(_half_alone, text)
+    return text
+
+
+def spoken_time(hour: int, minute: int, *, with_half: bool = False) -> str:
+    """Return a time of day as announced; `with_half`: a.m. or p.m. follows."""
+    if minute:
+        return f"{cardinal(hour)} {two_figures(minute)}"
+    if with_half:
+        return cardinal(hour)
+    if hour > 12:  # noqa: PLR2004  no clock face goes that far
+        return "midnight" if hour == 24 else f"{cardinal(hour)} hundred"  # noqa: PLR2004
+    return f"{cardinal(hour)} o'clock"
+
+
+def _clock(match: re.Match[str], reading: Reading) -> str:
+    if _is_ratio(match, reading):
+        return match.group()
+    half = match["half"]
+    words = spoken_time(int(match["hour"]), int(match["minute"]), with_half=bool(half) and not match["hour2"])
+    if match["hour2"]:
+        words += f" to {spoken_time(int(match['hour2']), int(match['minute2']), with_half=bool(half))}"
+    return words + _after(match)
+
+
+def _is_ratio(match: re.Match[str], reading: Reading) -> bool:
+    return not reading.alone and word_before(match.string, match.start()) in {"ratio", "score", "odds", "aspect"}
+
+
+def _after(match: re.Match[str]) -> str:
+    """Return "PM", "PM EST", and the full stop that ended the sentence as well."""
+    half, zone = match["half"], match["zone"]
+    words = f" {half[0].upper()}M" if half else ""
+    if zone:
+        return f"{words} {zone.upper()}"
+    return words + (stop_after(match.string, match.end()) if half and half.endswith(".") else "")
+
+
+def _seconds(match: re.Match[str]) -> str:
+    hours, minutes, seconds = (int(part) for part in match.groups())
+    return f"{_of(hours, 'hour')} {_of(minutes, 'minute')} and {_of(seconds, 'second')}"
+
+
+def _of(number: int, unit: str) -> str:
+    return f"{cardinal(number)} {unit}{'' if number == 1 else 's'}"
+
+
+def _hour_and_half(match: re.Match[str]) -> str:
+    if word_before(match.string, match.start()) in {"i", "who", "that"} and match["half"].lower() == "am":
+        return match.group()
+    words = spoken_time(int(match["hour"]), int(match["minute"] or 0), with_half=True)
+    if match["from"]:
+        words = f"{cardinal(int(match['from']))} to {words}"
+    return words + _after(match)
+
+
+def _half_alone(match: re.Match[str]) -> str:
+    return f"{match[1].upper()}M{stop_after(match.string, match.end())}"

@@ -1,0 +1,18 @@
+"""SSML's say-as: a text whose kind is told."""
+
+from __future__ import annotations
+
+from engines.text.normalize.english.said_as import said_as
+from engines.text.normalize.repair import repair
+from engines.text.normalize.rules import english_reading
+
+
+def say_as(text: str, interpret_as: str, fmt: str | None, language: str) -> str | None:
+    """Return `text` in words, read as what `interpret_as` says; None where it is no such thing, or nobody knows how.
+
+    `interpret_as`: cardinal, ordinal, digits, characters (or spell-out), date, time, telephone, currency or unit.
+    `fmt`: of a date, the order of its parts, such as "dmy" or "my"; of a currency or unit, its code where the text has
+    none.
+    """
+    reading = english_reading(language)
+    return None if reading is None else said_as(repair(text), interpret_as, fmt, reading)

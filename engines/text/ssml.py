@@ -1,0 +1,403 @@
+"""SSML to a script: the part of https://www.w3.org/TR/speech-synthesis11/ that devices use.
+
+speak, p, s, break, say-as, sub, phoneme, prosody, emphasis, voice, lang, mark and audio. What is unknown is left away,
+its content kept, and the author warned. What XML can do beyond marking text up is refused: no document type, hence no
+entities but the five of XML.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+from xml.sax import SAXParseException
+from xml.sax.handler import ContentHandler
+from xml.sax.xmlreader import AttributesImpl, InputSource, Locator
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.sax import make_parser
+
+from engines.errors import SsmlError, excerpt
+from engines.text import ssml_values
+from engines.text.ipa import clean_ipa
+from engines.text.script import Mark, Passage, Reading, Script, Span, plain
+
+_DEEPEST: Final = 50
+"""Tags within tags. Documents that people write have five."""
+
+_MOST_ELEMENTS: Final = 5000
+"""Of one document: bounds passages, marks and readings, each of which costs more than its characters do."""
+
+_MOST_PAUSES_S: Final = 600.0
+"""Of all breaks: nobody waits for ten minutes."""
+
+_MOST_WARNINGS: Final = 10
+
+_SLOWEST, _QUICKEST = 0.5, 2.0  # beyond these no voice was trained to be understood
+_LOUDEST: Final = 4.0
+
+_EMPHASIS: Final = {"strong": (0.85, 1.35), "moderate": (0.92, 1.15), "reduced": (1.1, 0.8), "none": (1.0, 1.0)}
+"""Level -> rate and gain: what a VITS voice can. It takes no stress or pitch from outside."""
+
+_UNSPOKEN: Final = frozenset({"metadata", "meta", "lexicon", "lookup", "desc", "title"})
+"""What is about the text, not of it."""
+
+_TRANSPARENT: Final = frozenset({"w", "token"})
+"""What says something that we do not need."""
+
+_SPACE: Final = re.compile(r"\s+")
+_SENTENCE, _PARAGRAPH = "\n", "\n\n"  # what parts sentences and paragraphs in a written text
+
+
+@dataclass(frozen=True, slots=True)
+class _Manner:
+    """How what stands inside some element is said."""
+
+    rate: float = 1.0
+    gain: float = 1.0
+    voice: str = ""
+    language: str | None = None
+
+
+@dataclass(slots=True)
+class _Open:
+    """An element whose end has not come."""
+
+    name: str
+    attributes: Mapping[str, str]
+    manner: _Manner
+    """What applied outside of it."""
+    text: list[str] | None = None
+    """Of what takes text only: what came so far."""
+
+
+def script_of(text: str, *, ssml: bool) -> Script:
+    """Give the script of a document, or of a plain text. SsmlError where that is no SSML."""
+    return parse(text) if ssml else plain(text)
+
+
+def parse(document: str) -> Script:
+    """Read a document. SsmlError with a code and the place, where it is no SSML or too much of it."""
+    reader = _Reader()
+    source = InputSource()
+    # By way of UTF-16, lone surrogates become U+FFFD, which is silent.
+    text = document.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    source.setByteStream(io.BytesIO(text.encode()))
+    source.setEncoding("utf-8")  # whatever the document says it is in
+    parser = make_parser()
+    parser.forbid_dtd = True
+    parser.setContentHandler(reader)
+    try:
+        parser.parse(source)
+    except SAXParseException as error:
+        raise _error("ssml", error.getMessage(), error) from None
+    except DefusedXmlException:
+        raise reader.problem("ssml_unsafe", "document types and entities are refused: write the characters") from None
+    return reader.script()
+
+
+def _error(code: str, reason: str, place: Locator | SAXParseException) -> SsmlError:
+    return SsmlError(code, reason, place.getLineNumber() or 1, place.getColumnNumber() or 0)
+
+
+@dataclass(slots=True)
+class _Reader(ContentHandler):
+    """Takes what the parser finds, one thing after another."""
+
+    passages: list[Passage] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    warnings: dict[str, None] = field(default_factory=dict)
+    open: list[_Open] = field(default_factory=list)
+    manner: _Manner = field(default_factory=_Manner)
+    silent: int = 0
+    """Elements around that are not spoken."""
+    elements: int = 0
+    pauses_s: float = 0.0
+    locator: Locator | None = None
+
+    def setDocumentLocator(self, locator: Locator) -> None:  # noqa: N802  the interface's name
+        self.locator = locator
+
+    def problem(self, code: str, reason: str) -> SsmlError:
+        """Make an error about where the parser is."""
+        if self.locator is None:
+            return SsmlError(code, reason, 1, 0)
+        return _error(code, reason, self.locator)
+
+    def warn(self, text: str) -> None:
+        """Tell the author something, once."""
+        if len(self.warnings) < _MOST_WARNINGS:
+            self.warnings[text] = None
+
+    def startElement(self, name: str, attrs: AttributesImpl) -> None:  # noqa: N802  the interface's name
+        self.elements += 1
+        if not self.open and name != "speak":
+            raise self.problem("ssml", f"the outermost element is <{excerpt(name)}>, it should be <speak>")
+        if len(self.open) >= _DEEPEST:
+            raise self.problem("ssml_limit", f"more than {_DEEPEST} elements within one another")
+        if self.elements > _MOST_ELEMENTS:
+            raise self.problem("ssml_limit", f"more than {_MOST_ELEMENTS} elements")
+        attributes = dict(attrs.items())
+        element = _Open(name, attributes, self.manner)
+        self.open.append(element)
+        if name in _UNSPOKEN:
+            self.silent += 1
+        elif self.silent == 0:
+            begin = _BEGIN.get(name)
+            if begin is not None:
+                begin(self, element)
+            elif name not in _TRANSPARENT:
+                self.warn(f"<{excerpt(name)}> is unknown: its text is spoken as it is")
+
+    def endElement(self, name: str) -> None:  # noqa: N802  the interface's name
+        element = self.open.pop()
+        if name in _UNSPOKEN:
+            self.silent -= 1
+        elif self.silent == 0:
+            end = _END.get(name)
+            if end is not None:
+                end(self, element)
+            self.change(element.manner)
+
+    def characters(self, content: str) -> None:
+        if self.silent:
+            return
+        taker = next((element for element in reversed(self.open) if element.text is not None), None)
+        if taker is not None and taker.text is not None:
+            taker.text.append(content)
+        else:
+            self.spans.append(content)
+
+    def change(self, manner: _Manner) -> None:
+        """Say what follows in this manner; inside a sound's substitute all is said in one."""
+        if manner != self.manner and not self._inside("audio"):
+            self.flush()
+            self.manner = manner
+
+    def flush(self, clip: str = "") -> None:
+        """Make a passage of what came since the last one."""
+        spans = _tidy(self.spans)
+        self.spans = []
+        if spans or clip:
+            how = self.manner
+            self.passages.append(
+                Passage(spans, rate=how.rate, gain=how.gain, voice=how.voice, language=how.language, clip=clip)
+            )
+
+    def pause(self, seconds: float) -> None:
+        """Be silent for so long."""
+        if seconds <= 0 or self._inside("audio"):
+            return
+        self.pauses_s += seconds
+        if self.pauses_s > _MOST_PAUSES_S:
+            raise self.problem("ssml_limit", f"breaks of more than {_MOST_PAUSES_S:g} s in all")
+        self.flush()
+        if not self.passages:
+            self.passages.append(Passage())
+        self.passages[-1] = replace(self.passages[-1], pause_s=self.passages[-1].pause_s + seconds)
+
+    def script(self) -> Script:
+        """Give what the document says."""
+        self.flush()
+        return Script(tuple(_joined(self.passages)), tuple(self.warnings))
+
+    def _inside(self, name: str) -> bool:
+        return any(element.name == name for element in self.open)
+
+
+def _tidy(spans: list[Span]) -> tuple[Span, ...]:
+    """Join texts, make one space of white space, and none around line breaks, which only we have put there."""
+    joined: list[Span] = []
+    for span in spans:
+        piece = span
+        if isinstance(piece, str):
+            piece = piece if piece in {_SENTENCE, _PARAGRAPH} else _SPACE.sub(" ", piece)
+            if joined and isinstance(joined[-1], str):
+                piece = str(joined.pop()) + piece
+        joined.append(piece)
+    tidied = [re.sub(r" *\n[ \n]*", _broken, span) if isinstance(span, str) else span for span in joined]
+    if all(isinstance(span, str) and not span.strip() for span in tidied):
+        return ()
+    return tuple(span for span in tidied if span != "")
+
+
+def _broken(match: re.Match[str]) -> str:
+    return _PARAGRAPH if _PARAGRAPH in match[0].replace(" ", "") else _SENTENCE
+
+
+def _joined(passages: list[Passage]) -> list[Passage]:
+    """End what a pause cuts in mid-sentence with a comma: the voice then sounds as if it went on, which it does."""
+    made = list(passages)
+    for i in range(len(made) - 1):
+        before, after = made[i].text.rstrip(), made[i + 1].text.lstrip()
+        if made[i].pause_s and before and before[-1].isalnum() and after[:1].islower():
+            *others, last = made[i].spans
+            ended = (f"{last.rstrip()},",) if isinstance(last, str) else (last, ",")
+            made[i] = replace(made[i], spans=(*others, *ended))
+    return made
+
+
+def _begins(mark: str) -> Callable[[_Reader, _Open], None]:
+    def begin(reader: _Reader, element: _Open) -> None:
+        reader.spans.append(mark)
+        _lang(reader, element)
+
+    return begin
+
+
+def _ends(mark: str) -> Callable[[_Reader, _Open], None]:
+    return lambda reader, _element: reader.spans.append(mark)
+
+
+def _lang(reader: _Reader, element: _Open) -> None:
+    language = element.attributes.get("xml:lang", "").strip().lower()
+    if language:
+        reader.change(replace(reader.manner, language=language, voice=""))
+
+
+def _break(reader: _Reader, element: _Open) -> None:
+    time, strength = element.attributes.get("time"), element.attributes.get("strength")
+    seconds = ssml_values.pause_s(time, strength)
+    if seconds is None:
+        reader.warn(f"no pause is as long as {excerpt(time or strength or '')!r}: write 500ms or 1.5s")
+        seconds = ssml_values.pause_s(None, None)
+    reader.pause(seconds or 0.0)
+
+
+def _prosody(reader: _Reader, element: _Open) -> None:
+    factors = {"rate": 1.0, "volume": 1.0}
+    for name, value in element.attributes.items():
+        if name in factors:
+            found = (ssml_values.rate if name == "rate" else ssml_values.volume)(value)
+            if found is None:
+                reader.warn(f"no {name} is {excerpt(value)!r}")
+            else:
+                factors[name] = found
+        else:
+            reader.warn(f"the voice cannot change its {excerpt(name)}")
+    _scale(reader, factors["rate"], factors["volume"])
+
+
+def _emphasis(reader: _Reader, element: _Open) -> None:
+    level = element.attributes.get("level", "moderate").strip()
+    if level not in _EMPHASIS:
+        reader.warn(f"no emphasis is {excerpt(level)!r}")
+    _scale(reader, *_EMPHASIS.get(level, (1.0, 1.0)))
+
+
+def _scale(reader: _Reader, rate: float, gain: float) -> None:
+    manner = reader.manner
+    scaled = min(max(manner.rate * rate, _SLOWEST), _QUICKEST)
+    reader.change(replace(manner, rate=scaled, gain=min(manner.gain * gain, _LOUDEST)))
+
+
+def _voice(reader: _Reader, element: _Open) -> None:
+    name = element.attributes.get("name", "").strip()
+    language = element.attributes.get("xml:lang") or element.attributes.get("languages", "").split(" ")[0]
+    for other in element.attributes.keys() - {
+        "name",
+        "xml:lang",
+        "languages",
+        "required",
+        "ordering",
+        "onvoicefailure",
+    }:
+        reader.warn(f"voices are not chosen by {excerpt(other)}")
+    if name or language:
+        known = language.strip().lower() if language else reader.manner.language
+        reader.change(replace(reader.manner, voice=name, language=known))
+
+
+def _mark(reader: _Reader, element: _Open) -> None:
+    name = "".join(c for c in element.attributes.get("name", "") if unicodedata.category(c)[0] != "C").strip()
+    if not name:
+        reader.warn("a <mark> has no name")
+    else:
+        reader.spans.append(Mark(name[:128]))
+
+
+def _take_text(reader: _Reader, element: _Open) -> None:
+    if not any(outer.text is not None for outer in reader.open):  # within another one, that one's reading counts
+        element.text = []
+
+
+def _of_text(end: Callable[[_Reader, _Open], None]) -> Callable[[_Reader, _Open], None]:
+    return lambda reader, element: end(reader, element) if element.text is not None else None
+
+
+def _written(element: _Open) -> str:
+    return _SPACE.sub(" ", "".join(element.text or ()))
+
+
+def _sub(reader: _Reader, element: _Open) -> None:
+    written, alias = _written(element), element.attributes.get("alias", "").strip()
+    reader.spans.append(Reading(written, words=_SPACE.sub(" ", alias)) if alias else written)
+
+
+def _say_as(reader: _Reader, element: _Open) -> None:
+    written, kind = _written(element).strip(), element.attributes.get("interpret-as", "").strip().lower()
+    form = element.attributes.get("format")
+    if not kind:
+        reader.warn("a <say-as> has no interpret-as")
+    if written:
+        reader.spans.append(Reading(written, say_as=kind, form=form and form.strip().lower()) if kind else written)
+
+
+def _phoneme(reader: _Reader, element: _Open) -> None:
+    written, alphabet = _written(element), element.attributes.get("alphabet", "ipa").strip().lower()
+    sounds = clean_ipa(element.attributes.get("ph", ""))
+    if alphabet != "ipa":
+        reader.warn(f"no alphabet but ipa is known, and {excerpt(alphabet)!r} is not it")
+    elif not sounds:
+        reader.warn("a <phoneme> has no ph with sounds in it")
+    else:
+        written, reading = "", Reading(written.strip(), ipa=sounds)
+        reader.spans.append(reading)
+    if written:
+        reader.spans.append(written)
+
+
+def _audio(reader: _Reader, _element: _Open) -> None:
+    reader.flush()
+
+
+def _audio_end(reader: _Reader, element: _Open) -> None:
+    if reader._inside("audio"):  # noqa: SLF001  one within another: the outer one's end counts
+        return
+    source = element.attributes.get("src", "").strip()
+    if not source:
+        reader.warn("an <audio> has no src")
+    reader.flush(source)
+
+
+_BEGIN: Final[Mapping[str, Callable[[_Reader, _Open], None]]] = {
+    "speak": _lang,
+    "p": _begins(_PARAGRAPH),
+    "paragraph": _begins(_PARAGRAPH),
+    "s": _begins(_SENTENCE),
+    "sentence": _begins(_SENTENCE),
+    "break": _break,
+    "prosody": _prosody,
+    "emphasis": _emphasis,
+    "voice": _voice,
+    "lang": _lang,
+    "mark": _mark,
+    "sub": _take_text,
+    "say-as": _take_text,
+    "phoneme": _take_text,
+    "audio": _audio,
+}
+
+_END: Final[Mapping[str, Callable[[_Reader, _Open], None]]] = {
+    "p": _ends(_PARAGRAPH),
+    "paragraph": _ends(_PARAGRAPH),
+    "s": _ends(_SENTENCE),
+    "sentence": _ends(_SENTENCE),
+    "sub": _of_text(_sub),
+    "say-as": _of_text(_say_as),
+    "phoneme": _of_text(_phoneme),
+    "audio": _audio_end,
+}
