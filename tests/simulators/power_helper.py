@@ -7,7 +7,7 @@
         helper.kill()       # as SIGKILL does; `start` again
 
 A copied tree takes every value. The kernel does not: a lower limit above the upper one is refused, whichever of the two
-was written. So this process refuses it too, and notes each write.
+was written. So this process refuses it too, and notes each write. It waits less between its attempts to restore.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class HelperProcess:
 
 def _run(log: Path, arguments: list[str]) -> int:
     """Be the helper, on a kernel that minds."""
-    from power import helper, sysfs  # noqa: PLC0415  in the process that is the helper only
+    from power import actor, helper, sysfs  # noqa: PLC0415  in the process that is the helper only
 
     root = Path(arguments[arguments.index("--root") + 1])
     write = sysfs.write
@@ -141,6 +141,7 @@ def _run(log: Path, arguments: list[str]) -> int:
             file.write(json.dumps([str(path.resolve().relative_to(root.resolve())), text]) + "\n")
 
     sysfs.write = mind
+    actor.RESTORE_WAITS_S = (0.05, 0.1)
     return helper.main(arguments)
 
 
