@@ -1,6 +1,6 @@
 """The root side of the governor: a program that does exact actions for one client at a time.
 
-    python -m power.helper --group speakd-power --state /var/lib/speakd-power/state.json
+    python -m power.helper --group speakd --state /var/lib/speakd-power/state.json
 
 Started by systemd with a socket, or with --socket. Whoever connects must be root or of the group. Everything is put
 back when the client hangs up, when this program ends, and when it starts after it was killed. See `power.actions` for

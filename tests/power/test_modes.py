@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from simulators import boards
 from simulators.board_parts import BoardTree
+from simulators.governed import AS_FOUND, EFFICIENCY, LATENCY, PROTECT, Connect, whole
 from simulators.power_helper import HelperProcess, wait_until
 
 from power.actions import SetEmcCap, SetLimits, SetPowerMode
@@ -20,65 +17,6 @@ from power.board import Board, read_board
 from power.helper_client import HelperClient
 from power.mode import Decision, Mode
 from power.modes import CAPPED_SHARE, FIRST_WAIT_S, MOST_TRIES, UNKNOWN, Applied, Modes, plan
-
-LATENCY = Decision(Mode.LATENCY, "a command waits")
-EFFICIENCY = Decision(Mode.EFFICIENCY, "nobody waits", clocks_capped=True)
-PROTECT = Decision(Mode.PROTECT, "too hot", clocks_capped=True)
-AS_FOUND = Decision(Mode.EFFICIENCY, "nobody waits")
-
-
-class Daemon:
-    """What the daemon has of it: a client and its Modes."""
-
-    def __init__(self, helper: HelperProcess, tree: BoardTree) -> None:
-        self.client = HelperClient(helper.socket, tree.root)
-        self.now = 0.0
-        self.modes = Modes(self.client, clock=lambda: self.now)
-
-    def apply(self, decision: Decision) -> Applied:
-        applied = self.modes.apply(decision)
-        assert applied.refused == ()
-        return applied
-
-
-Connect = Callable[[HelperProcess, BoardTree], Daemon]
-
-
-@pytest.fixture
-def connect() -> Iterator[Connect]:
-    """Give what makes a Daemon; it hangs up at the end."""
-    made: list[Daemon] = []
-
-    def make(helper: HelperProcess, tree: BoardTree) -> Daemon:
-        made.append(Daemon(helper, tree))
-        return made[-1]
-
-    yield make
-    for daemon in made:
-        daemon.client.close()
-
-
-@pytest.fixture
-def helper(jetson: BoardTree) -> Iterator[HelperProcess]:
-    """Run it on each Jetson."""
-    with HelperProcess(jetson) as running:
-        yield running
-
-
-@pytest.fixture
-def orin_helper(orin: BoardTree) -> Iterator[HelperProcess]:
-    """Run it on the Orin Nano."""
-    with HelperProcess(orin) as running:
-        yield running
-
-
-def whole(tree: BoardTree) -> dict[str, str]:
-    """Everything that may be changed on a board."""
-    files = [*tree.policies, *([tree.gpu] if tree.gpu else [])]
-    known = {str(path): str(limits) for path, limits in tree.caps().items() if path in files}
-    status = {"mode": tree.read("var/lib/nvpmodel/status")} if tree.name != "pc" else {}
-    return known | status | ({"emc": tree.read(tree.emc_cap)} if tree.emc_cap else {})
-
 
 EXPECTED = {
     # board: (GPU's highest in Hz, its cap, its lowest, the same of the processor in kHz, power mode, EMC's cap)
@@ -137,56 +75,15 @@ def test_the_right_files_in_the_right_order_in_the_right_units(
     assert whole(jetson) == before
 
 
-@pytest.mark.parametrize("decision", [LATENCY, EFFICIENCY, PROTECT], ids=lambda decision: str(decision.mode.value))
-def test_restored_at_the_next_start_after_both_were_killed(
-    connect: Connect, jetson: BoardTree, helper: HelperProcess, decision: Decision
+def test_clocks_stay_capped_whatever_a_change_of_power_mode_writes(
+    connect: Connect, orin: BoardTree, orin_helper: HelperProcess
 ) -> None:
-    before = whole(jetson)
-    daemon = connect(helper, jetson)
-    daemon.apply(decision)
-    helper.kill()
-    assert whole(jetson) != before
-    daemon.client.close()
-    helper.start()
-    wait_until(lambda: not helper.state.exists(), "all is put back")
-    assert whole(jetson) == before
-
-
-def test_restored_when_the_helper_is_told_to_end(connect: Connect, jetson: BoardTree, helper: HelperProcess) -> None:
-    before = whole(jetson)
-    connect(helper, jetson).apply(PROTECT)
-    assert helper.stop() == 0
-    assert whole(jetson) == before
-
-
-def test_restored_when_the_daemon_is_killed(orin: BoardTree, orin_helper: HelperProcess) -> None:
-    before = whole(orin)
-    code = (
-        "import sys, time; from pathlib import Path\n"
-        "from power.helper_client import HelperClient; from power.modes import Modes\n"
-        "from power.mode import Decision, Mode\n"
-        "modes = Modes(HelperClient(Path(sys.argv[1]), Path(sys.argv[2])))\n"
-        "print(modes.apply(Decision(Mode.PROTECT, 'hot', clocks_capped=True)).refused, flush=True)\n"
-        "sys.stdin.read()\n"
-    )
-    command = [sys.executable, "-c", code, orin_helper.socket, orin.root]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as daemon:
-        assert daemon.stdout is not None
-        assert daemon.stdout.readline() == b"()\n"
-        assert whole(orin) != before
-        daemon.kill()
-    wait_until(lambda: not orin_helper.state.exists(), "all is put back")
-    assert whole(orin) == before
-
-
-def test_restored_on_request(connect: Connect, orin: BoardTree, orin_helper: HelperProcess) -> None:
-    before = whole(orin)
     daemon = connect(orin_helper, orin)
-    daemon.apply(PROTECT)
-    assert daemon.modes.restore().refused == ()
-    assert whole(orin) == before
-    assert not orin_helper.state.exists()
-    assert daemon.apply(EFFICIENCY).changed, "and from there on again"
+    for decision in (EFFICIENCY, PROTECT, EFFICIENCY):  # nvpmodel writes its own limits each time
+        daemon.apply(decision)
+        assert orin.caps()[str(orin.gpu)] == (306000000, 612000000)
+        assert orin.caps()[orin.policies[1]] == (115200, 960000)
+        assert orin.read(str(orin.emc_cap)) == "2133000000"
 
 
 def test_a_pc_is_capped_too(connect: Connect, pc: BoardTree) -> None:
@@ -208,48 +105,6 @@ def test_what_is_so_already_is_not_asked_for_again(
     orin_helper.forget_writes()
     assert daemon.apply(EFFICIENCY).changed == ()
     assert orin_helper.writes() == []
-
-
-def test_clocks_that_jetson_clocks_had_pinned_are_pinned_again(
-    connect: Connect, orin: BoardTree, orin_helper: HelperProcess
-) -> None:
-    for policy in orin.policies:
-        orin.write(f"{policy}/scaling_min_freq", "1728000")
-    orin.write(f"{orin.gpu}/min_freq", "1020000000")
-    before = whole(orin)
-    daemon = connect(orin_helper, orin)
-    daemon.apply(EFFICIENCY)
-    assert orin.caps()[str(orin.gpu)] == (306000000, 612000000)
-    orin_helper.stop()
-    assert whole(orin) == before
-
-
-def test_after_a_reboot_the_power_mode_is_put_back_and_the_limits_are_the_kernels(
-    connect: Connect, orin: BoardTree, orin_helper: HelperProcess
-) -> None:
-    mode = orin.read("var/lib/nvpmodel/status")
-    connect(orin_helper, orin).apply(PROTECT)
-    orin_helper.kill()
-    orin.write("proc/sys/kernel/random/boot_id", "another")
-    orin.write(f"{orin.gpu}/min_freq", "408000000")  # as the new boot has set it
-    orin_helper.forget_writes()
-    orin_helper.start()
-    wait_until(lambda: not orin_helper.state.exists(), "the mode is put back")
-    assert orin.read("var/lib/nvpmodel/status") == mode
-    assert orin_helper.writes() == []
-
-
-def test_a_mode_that_somebody_else_chooses_holds(connect: Connect, orin: BoardTree, orin_helper: HelperProcess) -> None:
-    daemon = connect(orin_helper, orin)
-    daemon.apply(EFFICIENCY)
-    subprocess.run([orin.root / "usr/sbin/nvpmodel", "-m", "0"], check=True, stdin=subprocess.DEVNULL)
-    theirs = whole(orin)
-    assert "somebody else has chosen power mode 0" in daemon.modes.apply(LATENCY).refused[0]
-    assert whole(orin) == theirs
-    daemon.apply(LATENCY)
-    assert orin.caps()[str(orin.gpu)] == (612000000, 612000000), "within what they chose"
-    orin_helper.stop()
-    assert orin.read("var/lib/nvpmodel/status").startswith("pmode:0000")
 
 
 def test_without_a_helper_the_board_stays_as_it_is(orin: BoardTree, tmp_path: Path) -> None:
@@ -294,46 +149,6 @@ def test_a_power_mode_that_fails_is_tried_ever_more_rarely(
     daemon.client.close()
     wait_until(lambda: not orin_helper.state.exists(), "all is put back")
     assert whole(orin) == before
-
-
-def test_what_cannot_be_put_back_is_kept_for_the_next_start(
-    connect: Connect, orin: BoardTree, orin_helper: HelperProcess
-) -> None:
-    before = whole(orin)
-    connect(orin_helper, orin).apply(PROTECT)
-    orin.nvpmodel_does("refuse")
-    orin_helper.stop()
-    assert "not put back (at the end): power mode MAXN_SUPER: nvpmodel -m 2 cannot be run" in orin_helper.log()
-    assert orin_helper.state.exists()
-    orin.nvpmodel_does("")
-    orin_helper.start()
-    wait_until(lambda: not orin_helper.state.exists(), "all is put back")
-    assert whole(orin) == before
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"limits": 7}', b'{"limits": {"gpu": ["1"]}}', b"\xff\x00"])
-def test_a_state_file_that_is_damaged_is_put_aside(
-    connect: Connect, orin: BoardTree, orin_helper: HelperProcess, content: bytes
-) -> None:
-    before = whole(orin)
-    orin_helper.stop()
-    orin_helper.state.write_bytes(content)
-    orin_helper.start()
-    wait_until(lambda: not orin_helper.state.exists(), "it is put aside")
-    connect(orin_helper, orin).apply(EFFICIENCY)
-    orin_helper.stop()
-    assert whole(orin) == before
-    assert "reboot" in orin_helper.log()
-
-
-def test_old_values_are_on_the_disk_before_anything_is_written(
-    connect: Connect, orin: BoardTree, orin_helper: HelperProcess
-) -> None:
-    connect(orin_helper, orin).apply(PROTECT)
-    kept = json.loads(orin_helper.state.read_text())
-    assert kept["limits"]["gpu"] == ["306000000", "1020000000"]
-    assert kept["limits"]["cpu4"] == ["115200", "1728000"]
-    assert (kept["emc_cap"], kept["mode"], kept["mode_asked"]) == ("0", 2, 1)
 
 
 DECISIONS = st.builds(Decision, st.sampled_from(Mode), st.just("any"), clocks_capped=st.booleans())

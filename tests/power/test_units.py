@@ -23,7 +23,9 @@ def units(tmp_path: Path) -> Path:
     """Give a folder with the units, for a virtual environment that exists."""
     for name in ("speakd-power.service", "speakd-power.socket"):
         text = (SYSTEMD / name).read_text(encoding="utf-8")
-        (tmp_path / name).write_text(text.replace("/opt/speakd/venv/bin/python", sys.executable), encoding="utf-8")
+        (tmp_path / name).write_text(
+            text.replace("/opt/speakd/current/venv/bin/python", sys.executable), encoding="utf-8"
+        )
     return tmp_path
 
 
