@@ -103,7 +103,9 @@ def main() -> int:
     except ImportError as error:
         _tell({"error": f"jetson-stats cannot be loaded: {error}"})
     except Exception as error:  # noqa: BLE001  the parent tells and tries again
-        _tell({"error": " ".join(str(error).split()) or type(error).__name__})
+        text = " ".join(str(error).split()) or type(error).__name__
+        advice = " (is speakd's user in the group jtop?)" if isinstance(error.__context__, PermissionError) else ""
+        _tell({"error": text + advice})
     return 1
 
 

@@ -121,7 +121,7 @@ def test_a_service_that_fails_is_told_of(tmp_path: Path, orin: BoardTree, start:
     [
         ("ENOENT", "The jtop.service is not active"),
         ("ECONNREFUSED", "The jtop.service is not active"),
-        ("EACCES", "I can't access jtop.service"),
+        ("EACCES", "(is speakd's user in the group jtop?)"),
         ("EISDIR", "EISDIR"),
     ],
 )
