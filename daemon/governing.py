@@ -19,7 +19,7 @@ from daemon.power_watch import BoardHand, SensorWatch
 from daemon.speaker import Speaker
 from power.busy_hours import BusyHours
 from power.governor import Demand, Policy, State, decide
-from power.heat import Thresholds
+from power.heat import Thresholds, thresholds_below
 from power.helper_client import HelperClient
 from power.limits import Limits, read_limits
 from power.mode import Decision
@@ -31,20 +31,11 @@ _LOG = logging.getLogger(__name__)
 
 _FACT: Final = "busy hours"
 
-_MARGIN_MC: Final = 10_000
-"""Below where the kernel throttles. A Jetson's die moves by some 5 °C within a sentence, and its sensors by 1 °C."""
-
-_CRITICAL_MARGIN_MC: Final = 15_000
-"""Below where the board shuts down, for zones that only tell that: on an Orin the two are 5.5 °C apart."""
-
 _RESTORE_S: Final = 5.0
 """For the board's clocks to be put back. The helper does it too, once we are gone."""
 
 _RAISES: Final = 5
 """Of the clocks whose median tells what one costs: a busy machine may be late once."""
-
-_LEAST_TRIP_MC: Final = 60_000
-"""Lower ones are no limits of silicon: laptops have some for the comfort of their owners' knees."""
 
 
 class Governing:
@@ -183,18 +174,7 @@ def thresholds_of(config: PowerConfig, limits: Limits) -> Thresholds:
     hysteresis_mc = config.hysteresis_c * 1000
     if config.protect_c is not None:
         return Thresholds(elsewhere=config.protect_c * 1000, hysteresis_mc=hysteresis_mc)
-    zones = {zone: at for zone in limits.trips if (at := _protect_at(limits, zone)) is not None}
-    return Thresholds(zones, hysteresis_mc=hysteresis_mc)
-
-
-def _protect_at(limits: Limits, zone: str) -> int | None:
-    throttle, critical = limits.throttle(zone), limits.critical(zone)
-    known = [
-        at - margin
-        for at, margin in ((throttle, _MARGIN_MC), (critical, _CRITICAL_MARGIN_MC))
-        if at is not None and at >= _LEAST_TRIP_MC
-    ]
-    return min(known, default=None)
+    return thresholds_below(limits, hysteresis_mc=hysteresis_mc)
 
 
 def _day_and_hour(at: Clock) -> tuple[int, int]:

@@ -63,6 +63,8 @@ class _Active:
     """When its first frame was on its way to the output."""
     synthesis: SynthesisEnded | None = None
     cut: Cut | None = None
+    made: bool = False
+    """Whether all of its samples exist."""
     stopping: bool = False
     """Whether it was told to stop at once."""
 
@@ -112,9 +114,9 @@ class Playback:
 
     @property
     def busy(self) -> int:
-        """Give how many speak, or wait for nothing but their turn."""
-        speaking = (self._current is not None) + len(self._ending)
-        return speaking if self.paused else speaking + len(self.queue)
+        """Give for how many there is something to be computed, now or as soon as it is their turn."""
+        unmade = self._current is not None and not self._current.made
+        return unmade + (0 if self.paused else len(self.queue))
 
     @property
     def interrupted(self) -> list[Waiting]:
@@ -255,6 +257,7 @@ class Playback:
         active = self._current
         if active is not None and active.waiting.id == message.id:
             active.synthesis = message
+            active.made = True
             self._tell_synthesized(active)
 
     def ended(self, message: PlaybackEnded, now: float) -> None:

@@ -149,7 +149,7 @@ class Speaker:
 
     @property
     def busy(self) -> int:
-        """Give how many commands somebody waits for or listens to."""
+        """Give for how many commands that somebody waits for or listens to there is something to be computed."""
         return self._playback.busy + self._renders.live
 
     @property

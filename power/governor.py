@@ -38,9 +38,14 @@ RACE_S: Final = 0.02
 _BATTERY_OK: Final = 5
 """Percent above the least, from which a battery is no longer low."""
 
-_REST_S: Final = 1.0
-_LONG_REST_S: Final = 3.0
-"""Between two utterances: a breath; above the threshold a pause that is heard, but that nobody takes for the end."""
+_REST_S: Final = 0.3
+_LONG_REST_S: Final = 1.5
+"""Between two utterances: a breath; above the threshold a pause that is heard, but that nobody takes for the end.
+
+In the simulation rests of 1 and 3 s made the die 1 °C cooler still, and each second of a dialogue that much later."""
+
+_WARM_MC: Final = 10_000
+"""So near a threshold clocks go down between utterances whatever a raise costs: a rest would cost more."""
 
 _COMPLEXITY: Final = {Mode.LATENCY: None, Mode.EFFICIENCY: 3, Mode.PROTECT: 1}
 """Of the Opus encoder, at most."""
@@ -64,9 +69,9 @@ class Demand:
     now_s: float
     """On the clock of `Reading.at_s`."""
     waiting: int = 0
-    """Commands that speak or wait for the loudspeaker."""
+    """Commands for which there is something to be computed, now or as soon as it is their turn."""
     idle_s: float = math.inf
-    """Since one last did; 0 while one does."""
+    """Since there last was one; 0 while there is."""
     usual: bool = False
     """Whether commands are usual at this hour."""
     wanted: Mode | None = None
@@ -182,7 +187,8 @@ def _mode(demand: Demand, state: State, heat: Heat, policy: Policy) -> tuple[Mod
 
 def _decision(mode: Mode, reason: str, demand: Demand, heat: Heat, policy: Policy) -> Decision:
     """Say what belongs to a mode."""
-    cheap = demand.switch_s is not None and demand.switch_s <= RACE_S
+    warm = heat.headroom is not None and heat.headroom < _WARM_MC
+    cheap = demand.switch_s is not None and (warm or demand.switch_s <= RACE_S)
     resting = not demand.waiting and demand.idle_s >= _LINGER_S
     rest_s = 0.0
     if mode is Mode.PROTECT:

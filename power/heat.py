@@ -10,10 +10,20 @@ from dataclasses import dataclass, field, replace
 from statistics import median_low
 from typing import Final
 
+from power.limits import Limits
 from power.reading import Reading
 
 LEAST_HYSTERESIS_MC: Final = 5000
 """Below its threshold a zone is cool again: by more than a swing of 2 °C with the 2 °C that its slope may add."""
+
+_MARGIN_MC: Final = 10_000
+"""Below where the kernel throttles. A Jetson's die moves by some 5 °C within a sentence, and its sensors by 1 °C."""
+
+_CRITICAL_MARGIN_MC: Final = 15_000
+"""Below where the board shuts down, for zones that only tell that: on an Orin the two are 5.5 °C apart."""
+
+_LEAST_TRIP_MC: Final = 60_000
+"""Lower ones are no limits of silicon: laptops have some for the comfort of their owners' knees."""
 
 _MEDIAN_OF: Final = 3
 _FRESH_S: Final = 60.0
@@ -46,6 +56,21 @@ class Thresholds:
     def of(self, zone: str) -> int | None:
         """Give a zone's threshold, thousandths of a degree Celsius."""
         return self.zones.get(zone, self.elsewhere)
+
+
+def thresholds_below(limits: Limits, *, hysteresis_mc: int = LEAST_HYSTERESIS_MC) -> Thresholds:
+    """Put them below what the board itself tells; a zone that tells nothing has none."""
+    zones = {zone: at for zone in limits.trips if (at := _below(limits, zone)) is not None}
+    return Thresholds(zones, hysteresis_mc=hysteresis_mc)
+
+
+def _below(limits: Limits, zone: str) -> int | None:
+    known = [
+        at - margin
+        for at, margin in ((limits.throttle(zone), _MARGIN_MC), (limits.critical(zone), _CRITICAL_MARGIN_MC))
+        if at is not None and at >= _LEAST_TRIP_MC
+    ]
+    return min(known, default=None)
 
 
 @dataclass(frozen=True, slots=True)
