@@ -23,6 +23,7 @@ from daemon.config import CacheConfig, Config, journal_file
 from daemon.errors import DaemonError
 from daemon.events import Event, Failed, Finished, Rejected, Settings, Status
 from daemon.figures import Figures, Vitals
+from daemon.governing import Governing, make_governing
 from daemon.inbox import (
     AudioPage,
     BridgeTurn,
@@ -49,7 +50,6 @@ from daemon.link import Link
 from daemon.self_check import SelfChecks
 from daemon.service import Service, make_sink
 from daemon.telemetry import Desk, begin_run, end_run, resident_bytes
-from daemon.telemetry_backlog import Backlog
 from daemon.topics import Topics
 from device import heap, realtime
 from device.sink import Sink
@@ -72,6 +72,7 @@ def run(config: Config) -> int:
     link: Link | None = None
     desk: Desk | None = None
     bridges: list[Bridge] = []
+    governing: Governing | None = None
 
     def publish(event: Event, origin: Origin) -> None:
         if desk is not None:
@@ -92,20 +93,19 @@ def run(config: Config) -> int:
         restarts = begin_run(journal)
         service = Service(config, sink, journal, publish=publish, report=report, topic_of=topics.audio)
         _stop_on_signals(service)
-        # paho's own thread has no one to tell of an exception but this.
-        threading.excepthook = lambda died: service.inbox.put(
-            ThreadDied(
-                died.thread.name if died.thread else "unknown", died.exc_value or RuntimeError(str(died.exc_type))
-            )
-        )
+        _hear_of_deaths(service)
         try:
             voice = service.start()
             link = Link(config, Status(state="offline", version=version()), service.inbox.put)
-            backlog = Backlog(link.publish_telemetry)
             figures = Figures(sink.description, started_at=time.monotonic(), restarts=restarts)
-            desk = _make_desk(config, service, link, backlog, figures, journal)
+            desk = _make_desk(config, service, link, sink, figures, journal)
             bridges += _make_bridges(config, service, journal, sink, desk)
             service.speaker.recover(Clock.now())
+            if config.power.enabled:
+                governing = make_governing(
+                    config.power, service.speaker, journal, obey=service.obey, post=service.inbox.put
+                )
+                governing.start()
             link.start()
             for bridge in bridges:
                 bridge.start()
@@ -114,19 +114,37 @@ def run(config: Config) -> int:
             service.inbox.put(RealtimeAnswer("memory", realtime.lock_memory()))
             service.inbox.put(RealtimeAnswer("garbage", realtime.freeze_garbage()))
             _LOG.info("voice %s on %s, sound to %s", voice.info.name, voice.backend, sink.description)
-            exit_status = _Server(service, link, journal, desk, backlog, lambda: _status(service, voice, sink)).serve()
+            server = _Server(service, link, journal, desk, governing, lambda: _status(service, voice, sink))
+            exit_status = server.serve()
         finally:
-            service.speaker.handle(Stop(), Clock.now())
-            _settle_rest(service, link)
-            service.stop()
-            _settle_rest(service, link)
-            if link is not None:
-                link.stop(Status(state="stopped", version=version()))
-                _settle_rest(service, link)
-            for bridge in bridges:
-                bridge.stop()
+            _end(service, link, bridges, governing)
+        if exit_status == 0:
             end_run(journal, restarts)
     return exit_status
+
+
+def _end(service: Service, link: Link | None, bridges: list[Bridge], governing: Governing | None) -> None:
+    """Stop what was started, in reverse."""
+    service.speaker.handle(Stop(), Clock.now())
+    if governing is not None:
+        governing.stop()
+    _settle_rest(service, link)
+    service.stop()
+    if governing is not None:
+        governing.join()
+    _settle_rest(service, link)
+    if link is not None:
+        link.stop(Status(state="stopped", version=version()))
+        _settle_rest(service, link)
+    for bridge in bridges:
+        bridge.stop()
+
+
+def _hear_of_deaths(service: Service) -> None:
+    """Have the end of paho's own thread told too, which has no one to tell of an exception but this."""
+    threading.excepthook = lambda died: service.inbox.put(
+        ThreadDied(died.thread.name if died.thread else "unknown", died.exc_value or RuntimeError(str(died.exc_type)))
+    )
 
 
 def _make_bridges(config: Config, service: Service, journal: Journal, sink: Sink, desk: Desk) -> list[Bridge]:
@@ -179,15 +197,15 @@ class _Server:
         link: Link,
         journal: Journal,
         desk: Desk,
-        backlog: Backlog,
+        governing: Governing | None,
         status: Callable[[], Status],
     ) -> None:
         self._service = service
+        self._governing = governing
         self._speaker = service.speaker
         self._link = link
         self._journal = journal
         self._desk = desk
-        self._backlog = backlog
         self._status = status
 
     def serve(self) -> int:
@@ -234,9 +252,13 @@ class _Server:
 
     def _take(self, message: Inbox) -> None:
         """Let the speaker handle a message, and publish the status where it has changed."""
-        before = self._speaker.condition
-        self._desk.take(message, time.monotonic())
-        self._speaker.handle(message, Clock.now())
+        before, at = self._speaker.condition, Clock.now()
+        self._desk.take(message, at.monotonic)
+        if self._governing is not None:
+            self._governing.before(message, at)
+        self._speaker.handle(message, at)
+        if self._governing is not None:
+            self._governing.after(message, at)
         if isinstance(message, SpeakReceived | ControlReceived | PayloadRefused):
             message.acknowledge()
         if isinstance(message, Subscribed | Disconnected):
@@ -244,19 +266,17 @@ class _Server:
         if isinstance(message, Subscribed):
             self._link.publish_settings(self._speaker.settings)
             self._link.publish_untold(self._journal.untold())
-            self._backlog.flush()
         if isinstance(message, Subscribed) or self._speaker.condition != before:
             self._link.publish_status(self._status())
 
 
-def _make_desk(
-    config: Config, service: Service, link: Link, backlog: Backlog, figures: Figures, journal: Journal
-) -> Desk:
+def _make_desk(config: Config, service: Service, link: Link, sink: Sink, figures: Figures, journal: Journal) -> Desk:
     def probe() -> Vitals:
         return replace(
             service.vitals(),
             process_bytes=resident_bytes(),
-            lost=backlog.lost,
+            lost=link.telemetry_lost,
+            underruns=getattr(sink, "underruns", None),  # a file has none
             encoder_packets=link.audio_sent,
             encoder_drops=link.audio_lost,
         )
@@ -269,13 +289,14 @@ def _make_desk(
         config.alerts,
         figures,
         probe=probe,
-        publish=backlog.publish,
+        publish=link.publish_telemetry,
         alert=link.publish_alert,
         checks=checks,
     )
 
 
 def _status(service: Service, voice: VitsVoice, sink: Sink) -> Status:
+    condition = service.speaker.condition
     return Status(
         state="online",
         version=version(),
@@ -283,10 +304,13 @@ def _status(service: Service, voice: VitsVoice, sink: Sink) -> Status:
         backend=voice.backend,
         precision=voice.precision,
         output=sink.description,
-        audio=service.speaker.condition.audio_problem or "ok",
-        commands=service.speaker.condition.commands_problem or "ok",
-        connection=service.speaker.condition.connection_problem or "ok",
-        realtime=service.speaker.condition.realtime,
+        audio=condition.audio_problem or "ok",
+        commands=condition.commands_problem or "ok",
+        connection=condition.connection_problem or "ok",
+        mode=condition.mode.value if condition.mode else None,
+        mode_reason=condition.mode_reason or None,
+        power=(condition.power_problem or "ok") if condition.mode else None,
+        realtime=condition.realtime,
     )
 
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from daemon import app, bench, cli_views, cli_voice
+from daemon import app, bench, cli_simulate, cli_views, cli_voice
 from daemon.commands import LARGEST_VOLUME, Speak, make_command
 from daemon.config import Config, load
 from daemon.config_text import config_command
@@ -68,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
 
     cli_voice.add_to(commands)
     cli_views.add_to(commands)
+    cli_simulate.add_to(commands)
 
     config = commands.add_parser("config", help="show, check or describe the configuration")
     config.add_argument("what", choices=("show", "check", "schema"))

@@ -22,6 +22,9 @@ LARGEST_VOLUME: Final = 2.0
 LONGEST_EXPIRY_S: Final = 7 * 24 * 3600.0
 """A week: whoever means longer means for ever, and leaves it out."""
 
+LONGEST_MODE_S: Final = 24 * 3600.0
+"""A day: whoever forgets that they set a mode shall not find it years later."""
+
 _MOST_PROBLEMS: Final = 5
 """With one command that are told."""
 
@@ -200,6 +203,17 @@ class ConfigSet(ControlCommand):
     rate: Rate | None = None
 
 
+class ModeSet(ControlCommand):
+    """Choose how board and voice are run, for a time: `mode/set`. Too hot a board goes on protecting itself."""
+
+    shorthand: ClassVar[str] = "mode"
+    mode: Literal["latency", "efficiency", "protect", "auto"]
+    """`latency`: as if somebody always waited; `efficiency`: as on a low battery; `protect`: as if it were too hot;
+    `auto`: as the governor sees fit."""
+    for_s: Annotated[float, Field(gt=0, le=LONGEST_MODE_S)] = 3600.0
+    """After so long it is `auto` again; a restart ends it too."""
+
+
 class QueueGet(ControlCommand):
     """Ask what speaks and what waits: `queue/get`."""
 
@@ -213,7 +227,7 @@ class Ping(ControlCommand):
 
 
 Control: TypeAlias = (
-    Cancel | Pause | Resume | Skip | VolumeSet | MuteSet | VoiceSet | ConfigSet | QueueGet | VoicesGet | Ping
+    Cancel | Pause | Resume | Skip | VolumeSet | MuteSet | VoiceSet | ConfigSet | ModeSet | QueueGet | VoicesGet | Ping
 )
 """Everything but `Speak`."""
 
@@ -229,6 +243,7 @@ COMMANDS: Final[Mapping[str, type[AnyCommand]]] = {
     "mute/set": MuteSet,
     "voice/set": VoiceSet,
     "config/set": ConfigSet,
+    "mode/set": ModeSet,
     "queue/get": QueueGet,
     "voices/get": VoicesGet,
     "ping": Ping,

@@ -9,6 +9,7 @@ from typing import Final
 from pydantic import Field, ValidationError
 
 from daemon.config_bridges import HermesConfig, HomeAssistantConfig, WyomingConfig
+from daemon.config_power import PowerConfig
 from daemon.config_problems import KeySchema, problems
 from daemon.config_sections import (
     AudioConfig,
@@ -43,6 +44,7 @@ __all__ = [
     "LimitsConfig",
     "MemoryConfig",
     "MqttConfig",
+    "PowerConfig",
     "PrometheusConfig",
     "RenderConfig",
     "TelemetryConfig",
@@ -78,6 +80,7 @@ class Config(Section):
     telemetry: TelemetryConfig = Field(default_factory=TelemetryConfig)
     alerts: AlertsConfig = Field(default_factory=AlertsConfig)
     prometheus: PrometheusConfig = Field(default_factory=PrometheusConfig)
+    power: PowerConfig = Field(default_factory=PowerConfig)
     homeassistant: HomeAssistantConfig = Field(default_factory=HomeAssistantConfig)
     hermes: HermesConfig = Field(default_factory=HermesConfig)
     wyoming: WyomingConfig = Field(default_factory=WyomingConfig)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta, timezone
 from typing import Final
 
 from daemon.commands import (
     Cancel,
     ConfigSet,
     Control,
+    ModeSet,
     MuteSet,
     Pause,
     Ping,
@@ -27,6 +30,7 @@ from daemon.journal import Journal
 from daemon.playback import Playback
 from daemon.queue import Waiting
 from daemon.renders import Renders
+from power.mode import Mode
 
 _LOG = logging.getLogger(__name__)
 
@@ -58,6 +62,7 @@ class Controls:
         self._apply = apply
         self._voices = voices
         self.settings = _recalled(journal)
+        self._mode_until = math.inf
         self._answers: OrderedDict[str, Answer] = OrderedDict()
 
     def answer(self, command: Control, now: float) -> Answer:
@@ -90,13 +95,20 @@ class Controls:
             case ConfigSet():
                 wanted = command.model_dump(exclude={"request", "reply_to", "version"})
                 answer = self._set(command, "config/set", version=command.version, **wanted)
-            case QueueGet():
-                answer = self._queue(command)
-            case VoicesGet():
-                answer = Voices(request=command.request, voices=tuple(self._voices()))
-            case Ping():
-                answer = Pong(request=command.request)
+            case ModeSet():
+                answer = self._set_mode(command, now)
+            case QueueGet() | VoicesGet() | Ping():
+                answer = self._told(command)
         return answer
+
+    def _told(self, command: QueueGet | VoicesGet | Ping) -> Answer:
+        match command:
+            case QueueGet():
+                return self._queue(command)
+            case VoicesGet():
+                return Voices(request=command.request, voices=tuple(self._voices()))
+            case Ping():
+                return Pong(request=command.request)
 
     def _cancel(self, command: Cancel, now: float) -> list[str]:
         def wanted(waiting: Waiting) -> bool:
@@ -127,6 +139,30 @@ class Controls:
             _LOG.warning("the settings are lost with the next restart: %s", error)
         return self._done(command, name)
 
+    @property
+    def next_deadline(self) -> float:
+        """When a mode that was asked for ends, in seconds of `time.monotonic`; infinite where none was."""
+        return self._mode_until
+
+    @property
+    def wanted_mode(self) -> Mode | None:
+        """The mode that was asked for; None: as the governor sees fit."""
+        mode = self.settings.mode
+        return None if mode == "auto" else Mode(mode)
+
+    def expire(self, now: float) -> None:
+        """End a mode that was asked for until now."""
+        if now >= self._mode_until:
+            self._mode_until = math.inf
+            self._replace(mode="auto", mode_until=None)
+
+    def _set_mode(self, command: ModeSet, now: float) -> Done:
+        is_auto = command.mode == "auto"
+        self._mode_until = math.inf if is_auto else now + command.for_s
+        until = None if is_auto else datetime.now(timezone.utc) + timedelta(seconds=command.for_s)
+        self._replace(version=self.settings.version + 1, mode=command.mode, mode_until=until)
+        return self._done(command, "mode/set")
+
     def _replace(self, **changes: object) -> None:
         self.settings = self.settings.model_copy(update=changes)
         self._apply(self.settings)
@@ -156,10 +192,11 @@ def _queued(waiting: Waiting, state: str) -> QueuedCommand:
 
 
 def _recalled(journal: Journal) -> Settings:
-    """Give the settings as they were before the restart. What speaks after one is not paused."""
+    """Give the settings as they were before the restart. What speaks after one is not paused, its mode is nobody's."""
     kept = journal.recall(_FACT)
+    anew = {"paused": False, "mode": "auto", "mode_until": None}
     try:
-        return Settings() if kept is None else Settings.model_validate_json(kept).model_copy(update={"paused": False})
+        return Settings() if kept is None else Settings.model_validate_json(kept).model_copy(update=anew)
     except ValueError as error:
         _LOG.warning("the settings of before cannot be read, so all are as configured: %s", error)
         return Settings()

@@ -259,6 +259,10 @@ class Settings(_Payload):
     """Of commands that name none; empty: as the configuration says."""
     rate: float = 1.0
     paused: bool = False
+    mode: Literal["latency", "efficiency", "protect", "auto"] = "auto"
+    """As `mode/set` asked for it; the one that it is in stands in the status."""
+    mode_until: datetime | None = None
+    """When it will be `auto` again."""
 
 
 class Status(_Payload):
@@ -277,5 +281,11 @@ class Status(_Payload):
     """'ok', or why the broker lets none through to us."""
     connection: str | None = None
     """'ok', or what is wrong with it: somebody else uses our client id."""
+    mode: Literal["latency", "efficiency", "protect"] | None = None
+    """How board and voice are run; left out without a governor."""
+    mode_reason: str | None = None
+    """Why."""
+    power: str | None = None
+    """'ok', or why the board's clocks do not follow the mode."""
     realtime: Mapping[str, str] | None = None
     """What was asked of the system so that sound comes in time, and its answer: 'done', or why not."""

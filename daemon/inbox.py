@@ -14,6 +14,7 @@ from daemon.errors import PayloadError
 from daemon.telemetry_messages import SelfCheck
 from device.format import Samples
 from power.mode import Decision
+from power.modes import Applied
 from power.reading import Reading
 
 
@@ -272,6 +273,15 @@ class SelfChecked:
 
 
 @dataclass(frozen=True, slots=True)
+class ModeApplied:
+    """A decision has reached the board, as far as that lets itself be changed."""
+
+    applied: Applied
+    raised: bool = False
+    """Whether clocks were raised, and nothing slower was done: what it took is what a raise costs."""
+
+
+@dataclass(frozen=True, slots=True)
 class BridgeTurn:
     """A bridge has something to do, in the main thread."""
 
@@ -310,6 +320,7 @@ Inbox: TypeAlias = (
     | ReadingTaken
     | ModeChanged
     | SelfChecked
+    | ModeApplied
     | BridgeTurn
     | Stop
 )

@@ -48,6 +48,7 @@ class Outputs:
         self._topic_of = topic_of
         self._post = post
         self._open: dict[str, _Destination] = {}
+        self._complexity_cap: int | None = None
 
     def begin(
         self, command: Speak, given: Callable[[Samples], None] | None = None
@@ -74,6 +75,10 @@ class Outputs:
             destination.sink.write(samples)
 
         return take, destination.location
+
+    def set_complexity_cap(self, cap: int | None) -> None:
+        """Have what is begun from now on encoded with at most this complexity; None: as configured."""
+        self._complexity_cap = cap
 
     def lose(self, command_id: str) -> None:
         """Take note that a piece of a stream could not be sent."""
@@ -106,10 +111,9 @@ class Outputs:
                 self._open.popitem()[1].finish(keep=False)
 
     def _opus(self, path: Path | str, file: io.RawIOBase | None = None) -> OpusSink:
-        encoder = self._encoder
-        return OpusSink(
-            path, bitrate=encoder.bitrate, complexity=encoder.complexity, frame_ms=encoder.frame_ms, file=file
-        )
+        encoder, cap = self._encoder, self._complexity_cap
+        complexity = encoder.complexity if cap is None else min(encoder.complexity, cap)
+        return OpusSink(path, bitrate=encoder.bitrate, complexity=complexity, frame_ms=encoder.frame_ms, file=file)
 
     def _file(self, command_id: str) -> _File:
         path = self._folder / (file_name(command_id) + self._suffix)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
@@ -61,6 +62,8 @@ class _Active:
     """When its first frame was on its way to the output."""
     synthesis: SynthesisEnded | None = None
     cut: Cut | None = None
+    made: bool = False
+    """Whether all of its samples exist."""
     stopping: bool = False
     """Whether it was told to stop at once."""
 
@@ -85,6 +88,9 @@ class Playback:
         """`cut(job, at_once)` makes one stop: at once, or after its sentence."""
         self.queue: Final = queue
         self.paused = False
+        self.rest_s = 0.0
+        """Seconds of silence after an utterance before the next one, unless that is critical; see `Decision`."""
+        self._rests_until = -math.inf
         self._ledger = ledger
         self._output = output
         self._begin = begin
@@ -98,6 +104,18 @@ class Playback:
     def current(self) -> Waiting | None:
         """What speaks."""
         return self._current.waiting if self._current else None
+
+    @property
+    def next_deadline(self) -> float:
+        """When something is due here: one expires, or a rest is over. Infinite where nothing is."""
+        resting = self._current is None and not self._ending and not self.paused and len(self.queue) > 0
+        return min(self.queue.next_deadline, self._rests_until if resting else math.inf)
+
+    @property
+    def busy(self) -> int:
+        """Give for how many there is something to be computed, now or as soon as it is their turn."""
+        unmade = self._current is not None and not self._current.made
+        return unmade + (0 if self.paused else len(self.queue))
 
     @property
     def interrupted(self) -> list[Waiting]:
@@ -200,6 +218,11 @@ class Playback:
         for waiting in self.queue.take_expired(now):
             self._ledger.expire(waiting, now)
 
+    def wake(self, now: float) -> None:
+        """Do what has become due: end those whose time is over, and go on after a rest."""
+        self.expire(now)
+        self.next(now)
+
     def started(self, message: PlaybackStarted) -> None:
         """Take note that the first frame is on its way."""
         active = self._current
@@ -227,6 +250,7 @@ class Playback:
         active = self._current
         if active is not None and active.waiting.id == message.id:
             active.synthesis = message
+            active.made = True
             self._tell_synthesized(active)
 
     def ended(self, message: PlaybackEnded, now: float) -> None:
@@ -237,6 +261,7 @@ class Playback:
             if active is None or active.waiting.id != message.id:
                 return
             self._current = None
+        self._rests_until = now + self.rest_s
         waiting = active.waiting
         if message.error is not None:
             self._ledger.fail(waiting, message.error)
@@ -248,11 +273,11 @@ class Playback:
         self.next(now)
 
     def next(self, now: float) -> None:
-        """Begin the next one, where none speaks. Only what is critical does not wait until the last one is silent."""
+        """Begin the next one, where none speaks. Only what is critical waits for no silence and no rest."""
         if self._current is not None:
             return
         self.expire(now)
-        waiting = self.queue.pop(critical_only=self.paused or bool(self._ending))
+        waiting = self.queue.pop(critical_only=self.paused or bool(self._ending) or now < self._rests_until)
         if waiting is not None:
             self._current = _Active(waiting, self._begin(waiting))
             if not waiting.begun:

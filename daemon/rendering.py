@@ -31,6 +31,9 @@ _BUFFER_BYTES: Final = 2**19
 IDLE_S: Final = 60.0
 """After so long without an order the engines are freed, which take 0.3 s to load again."""
 
+_PAUSE_POLL_S: Final = 0.5
+"""How long a paused order may take to notice that it is cancelled."""
+
 
 @dataclass(frozen=True, slots=True)
 class RenderOrder:
@@ -50,6 +53,8 @@ class RenderOrder:
     gain: float = 1.0
     seed: int | None = None
     """None: as the owner prefers."""
+    live: bool = True
+    """Whether somebody listens to it as it is made. What is not live waits while rendering is paused."""
 
 
 class Renderers:
@@ -79,6 +84,8 @@ class Renderers:
         self._idle_s = idle_s
         self._orders: queue.SimpleQueue[RenderOrder | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
+        self._going = threading.Event()
+        self._going.set()
         self.threads: Final[list[Worker]] = [_Renderer(f"renderer {i}", self._work, post) for i in range(threads)]
 
     def start(self) -> None:
@@ -93,6 +100,13 @@ class Renderers:
         if self._orders.qsize() >= self._capacity:
             raise RenderQueueFullError(self._capacity)
         self._orders.put(order)
+
+    def pause(self, *, paused: bool) -> None:
+        """Have orders that are not live wait, between two windows too, or let them go on. From any thread."""
+        if paused:
+            self._going.clear()
+        else:
+            self._going.set()
 
     def stop(self) -> None:
         """End the threads after the windows that they compute; orders that are not done fail. Idempotent."""
@@ -136,6 +150,8 @@ class Renderers:
         def stopped() -> bool:
             nonlocal cut
             cut = order.job.stopped.is_set() or self._stopping.is_set()
+            while not (cut or order.live or self._going.wait(_PAUSE_POLL_S)):
+                cut = order.job.stopped.is_set() or self._stopping.is_set()
             return cut
 
         try:

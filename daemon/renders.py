@@ -39,6 +39,11 @@ class Renders:
         """Give them in order."""
         return iter([rendering.waiting for rendering in self._active.values()])
 
+    @property
+    def live(self) -> int:
+        """Give how many somebody listens to while they are made."""
+        return sum(is_live(rendering.waiting) for rendering in self._active.values())
+
     def check(self, waiting: Waiting) -> None:
         """PayloadError `queue_full` where there is no room for one more."""
         if len(self._active) >= self._capacity:
@@ -92,3 +97,8 @@ class Renders:
             rendering.job.stopped.set()
             self._ledger.fail(rendering.waiting, StoppedError())
         self._active.clear()
+
+
+def is_live(waiting: Waiting) -> bool:
+    """Tell whether somebody listens to a render while it is made."""
+    return waiting.take is not None or waiting.command.output == "stream"

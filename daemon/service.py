@@ -23,6 +23,7 @@ from daemon.outputs import Outputs
 from daemon.player import Player
 from daemon.queue import Waiting
 from daemon.rendering import Renderers, RenderOrder
+from daemon.renders import is_live
 from daemon.speaker import Bounds, Hands, Speaker
 from daemon.synthesis import Kept, Order, Sample, SynthesisThread
 from daemon.worker import Worker
@@ -39,6 +40,7 @@ from engines.shared_voices import SharedVoices
 from engines.text.phonemes import Phonemizer
 from engines.vits import VitsVoice
 from engines.voice_plans import RENDER_ROWS
+from power.mode import Decision
 
 _STOP_S: Final = 15.0
 """For all threads to end: the engine finishes its window, some 0.2 s here, on a slow board perhaps two."""
@@ -106,6 +108,7 @@ class Service:
             self._precedence,
         )
         self._preferred = config.voice.default
+        self._is_warm = True
         self.outputs = Outputs(
             renders_folder(config), config.render.file_format, config.encoder, topic_of=topic_of, post=self.inbox.put
         )
@@ -160,6 +163,16 @@ class Service:
     def sample(self, sample: Sample) -> None:
         """See `SynthesisThread.sample`."""
         self._engine.sample(sample)
+
+    def obey(self, decision: Decision) -> None:
+        """Have the voice be what the governor has decided, from the next sentence on. For the main thread."""
+        self._engine.be_frugal(frugal=decision.large_windows)
+        if self._is_warm and not decision.engines_warm:
+            self._engine.give_back()
+        self._is_warm = decision.engines_warm
+        self.outputs.set_complexity_cap(decision.encoder_complexity)
+        self.renderers.pause(paused=decision.rendering_paused)
+        self.speaker.rest(decision.rest_s)
 
     def _make_cache(self, config: Config) -> Kept:
         settings = config.cache
@@ -229,6 +242,7 @@ class Service:
                     speaker=command.speaker,
                     rate=command.rate,
                     gain=command.volume,
+                    live=is_live(waiting),
                 )
             )
         except (VoiceError, DaemonError) as error:

@@ -21,6 +21,8 @@ from daemon.inbox import (
     ControlReceived,
     Disconnected,
     Inbox,
+    ModeApplied,
+    ModeChanged,
     Origin,
     PayloadRefused,
     PlaybackEnded,
@@ -43,6 +45,7 @@ from daemon.playback import Playback
 from daemon.queue import SpeakQueue, Waiting
 from daemon.rates import RateLimiter
 from daemon.renders import Renders
+from power.mode import Mode
 
 _LOG = logging.getLogger(__name__)
 
@@ -59,6 +62,11 @@ class Condition:
     """What is wrong with the connection though it comes about: somebody else uses our client id."""
     realtime: Mapping[str, str] = field(default_factory=dict)
     """What was asked of the system, and its answers."""
+    mode: Mode | None = None
+    """How the board and the voice are run; None without a governor."""
+    mode_reason: str = ""
+    power_problem: str = ""
+    """Why the board's clocks stay as they are; empty where they follow the mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +133,21 @@ class Speaker:
     @property
     def next_deadline(self) -> float:
         """When a `Tick` is wanted, in seconds of `time.monotonic`; infinite where none is."""
-        return self._playback.queue.next_deadline
+        return min(self._playback.next_deadline, self._controls.next_deadline)
+
+    @property
+    def busy(self) -> int:
+        """Give for how many commands that somebody waits for or listens to there is something to be computed."""
+        return self._playback.busy + self._renders.live
+
+    @property
+    def wanted_mode(self) -> Mode | None:
+        """The mode that somebody has asked for, for now."""
+        return self._controls.wanted_mode
+
+    def rest(self, rest_s: float) -> None:
+        """Have so much silence between two utterances from now on, but before what is critical."""
+        self._playback.rest_s = rest_s
 
     def recover(self, at: Clock) -> None:
         """Settle what a crash left, before the first message."""
@@ -139,7 +161,8 @@ class Speaker:
     def handle(self, message: Inbox, at: Clock) -> None:
         """Make one transition at this time. Messages that concern nobody here are passed over."""
         now = at.monotonic
-        self._playback.expire(now)
+        self._playback.wake(now)
+        self._controls.expire(now)
         match message:
             case SpeakReceived():
                 self._receive(message, at)
@@ -182,6 +205,10 @@ class Speaker:
                 self.condition = replace(condition, connection_problem=problem or condition.connection_problem)
             case Steady():
                 self.condition = replace(condition, connection_problem="")
+            case ModeChanged(decision):
+                self.condition = replace(condition, mode=decision.mode, mode_reason=decision.reason)
+            case ModeApplied(applied) if applied.refused or applied.changed:
+                self.condition = replace(condition, power_problem="; ".join(applied.refused))
             case RealtimeAnswer(what, answer):
                 self.condition = replace(condition, realtime={**condition.realtime, what: answer})
             case _:

@@ -52,6 +52,10 @@ class Order:
     """A sound to play in place of the text."""
 
 
+class _GiveBack:
+    """Stands among orders for `SynthesisThread.give_back`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """The phrase cache, who writes it, and what belongs in it from the start."""
@@ -110,7 +114,7 @@ class SynthesisThread(Worker):
         self._kept = kept
         self._record = _Record() if kept else None
         self._unprepared = list(kept.phrases) if kept else []
-        self._orders: queue.SimpleQueue[Order | Sample | None] = queue.SimpleQueue()
+        self._orders: queue.SimpleQueue[Order | Sample | _GiveBack | None] = queue.SimpleQueue()
         self._current: Job | None = None
         self._voice: VitsVoice | None = None
         self._sampled: VitsVoice | None = None
@@ -128,6 +132,14 @@ class SynthesisThread(Worker):
     def sample(self, sample: Sample) -> None:
         """Have something said to nobody, once nothing else is to be done; a command that comes ends it at once."""
         self._orders.put(sample)
+
+    def be_frugal(self, *, frugal: bool) -> None:
+        """Take fewer, larger windows from the next sentence on, or not; from any thread once `made` has its result."""
+        self._synthesizer.frugal = frugal
+
+    def give_back(self) -> None:
+        """Return memory that only speaking needs, once nothing is being said; from any thread."""
+        self._orders.put(_GiveBack())
 
     def stop(self) -> None:
         """End after the window that is being computed. From any thread."""
@@ -169,6 +181,11 @@ class SynthesisThread(Worker):
                 return
             if isinstance(order, Sample):
                 self._sample(order)
+                continue
+            if isinstance(order, _GiveBack):
+                if self._orders.empty():
+                    for voice in self._shelf.loaded:
+                        self._synthesizer.give_back(voice)
                 continue
             self._current = order.job
             try:

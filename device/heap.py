@@ -24,3 +24,10 @@ def map_large_blocks() -> str:
     if mallopt is None:
         return "refused: this C library has no mallopt"
     return DONE if mallopt(_M_MMAP_THRESHOLD, _LARGE) else "refused by mallopt"
+
+
+def trim() -> None:
+    """Give free pages within the heap back to the system too, where the C library can; takes milliseconds."""
+    malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if malloc_trim is not None:
+        malloc_trim(0)

@@ -16,7 +16,7 @@ import numpy as np
 
 from device.format import PERIOD, RATE
 from engines.resampling import HALF_TAPS, block_size
-from engines.windows import SAFETY, WORTH_OF_WORK, Margins, Speed, Window, output_frames
+from engines.windows import FRUGAL_WORTH, SAFETY, WORTH_OF_WORK, Margins, Speed, Window, output_frames
 
 _PAYLOADS: Final = (10, 40, 120, 300)
 """Latent frames, beside all margins, of the default sizes: with the default voice's 64, 96, 176 and 352 frames.
@@ -116,23 +116,32 @@ class _Series:
     on_time: bool
     """Whether each is ready before what the one before it emits has been played."""
 
-    @property
-    def cost(self) -> float:
+    def cost(self, worth: float) -> float:
         """Weigh the delay of the first sound and all of the work, in latent frames."""
-        return self.placed[0][1].frames + WORTH_OF_WORK * sum(shape.frames for _, shape in self.placed)
+        return self.placed[0][1].frames + worth * sum(shape.frames for _, shape in self.placed)
 
 
 def fixed_plan(
-    latent_frames: int, *, hop: int, rate: int, margins: Margins, speed: Speed, shapes: Sequence[WindowShape]
+    latent_frames: int,
+    *,
+    hop: int,
+    rate: int,
+    margins: Margins,
+    speed: Speed,
+    shapes: Sequence[WindowShape],
+    frugal: bool = False,
 ) -> Iterator[Window]:
     """Divide an utterance of `latent_frames` (>= 1) into windows of `shapes`, which come smallest first.
 
     As in `plan`, sound begins early and each window is ready in time, as far as the sizes and the device allow. Windows
     begin before the utterance and end behind it; what they have there is nobody's, and `Window.frames` counts without.
+    `frugal`: see `plan`.
     """
     schedule = _Schedule(latent_frames, hop, rate, margins)
     every = [_series(schedule, first, shapes, speed) for first in shapes]
-    chosen = min((series for series in every if series.on_time), key=lambda series: series.cost, default=every[-1])
+    worth = FRUGAL_WORTH if frugal else WORTH_OF_WORK
+    on_time = (series for series in every if series.on_time)
+    chosen = min(on_time, key=lambda series: series.cost(worth), default=every[-1])
     for begin, shape in chosen.placed:
         yield schedule.window(begin, shape)
 

@@ -74,6 +74,11 @@ class VoiceShelf:
         self._loaded.move_to_end(name)
         return voice
 
+    @property
+    def loaded(self) -> list[VitsVoice]:
+        """Those that are loaded."""
+        return list(self._loaded.values())
+
     def delivery(
         self, voice: VitsVoice, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
     ) -> Delivery:

@@ -119,9 +119,9 @@ class VitsVoice:
         starts = self._words.starts(ids, prior.durations)
         return [output_frames(start, self.info.hop, self.info.sample_rate) for start in starts]
 
-    def windows(self, latents: Latents, capacity: int) -> Iterator[Window]:
-        """Divide a sentence into windows that emit at most `capacity` frames each."""
-        return self.vocoder.windows(latents.shape[2], speed=self.speed, capacity=capacity)
+    def windows(self, latents: Latents, capacity: int, *, frugal: bool = False) -> Iterator[Window]:
+        """Divide a sentence into windows that emit at most `capacity` frames each. `frugal`: see `plan`."""
+        return self.vocoder.windows(latents.shape[2], speed=self.speed, capacity=capacity, frugal=frugal)
 
     def frames_needed(self, window: Window) -> int:
         """Give the output frames that `render` writes for `window`; what is beyond `Window.frames` is nobody's."""

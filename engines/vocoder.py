@@ -32,8 +32,8 @@ class Vocoder(Protocol):
     def precision(self) -> str:
         """See `Engine.precision`."""
 
-    def windows(self, latent_frames: int, *, speed: Speed, capacity: int) -> Iterator[Window]:
-        """Divide a sentence into windows that emit at most `capacity` frames each."""
+    def windows(self, latent_frames: int, *, speed: Speed, capacity: int, frugal: bool = False) -> Iterator[Window]:
+        """Divide a sentence into windows that emit at most `capacity` frames each. `frugal`: see `plan`."""
 
     def trial(self, latent_frames: int) -> Window:
         """Give a window of about so many latent frames, to be timed."""
@@ -77,11 +77,17 @@ class FreeVocoder:
         """See `Vocoder.precision`."""
         return self._engine.precision
 
-    def windows(self, latent_frames: int, *, speed: Speed, capacity: int) -> Iterator[Window]:
+    def windows(self, latent_frames: int, *, speed: Speed, capacity: int, frugal: bool = False) -> Iterator[Window]:
         """See `Vocoder.windows`."""
         info = self._info
         return plan(
-            latent_frames, hop=info.hop, rate=info.sample_rate, margins=info.margins, speed=speed, capacity=capacity
+            latent_frames,
+            hop=info.hop,
+            rate=info.sample_rate,
+            margins=info.margins,
+            speed=speed,
+            capacity=capacity,
+            frugal=frugal,
         )
 
     def trial(self, latent_frames: int) -> Window:

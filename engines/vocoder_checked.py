@@ -49,9 +49,9 @@ class CheckedVocoder:
         """See `Vocoder.precision`: in what it is computed now."""
         return self._vocoder.precision
 
-    def windows(self, latent_frames: int, *, speed: Speed, capacity: int) -> Iterator[Window]:
+    def windows(self, latent_frames: int, *, speed: Speed, capacity: int, frugal: bool = False) -> Iterator[Window]:
         """See `Vocoder.windows`."""
-        return self._vocoder.windows(latent_frames, speed=speed, capacity=capacity)
+        return self._vocoder.windows(latent_frames, speed=speed, capacity=capacity, frugal=frugal)
 
     def trial(self, latent_frames: int) -> Window:
         """See `Vocoder.trial`."""

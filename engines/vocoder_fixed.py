@@ -41,12 +41,18 @@ class FixedVocoder:
         """See `Vocoder.precision`: the same for all sizes."""
         return self._largest.precision
 
-    def windows(self, latent_frames: int, *, speed: Speed, capacity: int) -> Iterator[Window]:
+    def windows(self, latent_frames: int, *, speed: Speed, capacity: int, frugal: bool = False) -> Iterator[Window]:
         """See `Vocoder.windows`. Windows that would not fit `capacity` are left out, but never the smallest."""
         info = self._info
         fitting = [shape for shape in self._shapes if shape.blocks * self._block_out <= capacity] or self._shapes[:1]
         return fixed_plan(
-            latent_frames, hop=info.hop, rate=info.sample_rate, margins=info.margins, speed=speed, shapes=fitting
+            latent_frames,
+            hop=info.hop,
+            rate=info.sample_rate,
+            margins=info.margins,
+            speed=speed,
+            shapes=fitting,
+            frugal=frugal,
         )
 
     def trial(self, latent_frames: int) -> Window:

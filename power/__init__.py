@@ -1,1 +1,1 @@
-"""Sensors, the governor and its modes. A leaf: it knows nothing of audio, and nothing has landed in it yet."""
+"""Sensors, the governor and its modes. A leaf: it knows nothing of audio."""

@@ -57,6 +57,8 @@ class Reading:
     """Bytes that could still be allocated without swapping."""
     power_mode: str | None = None
     """The board's own name of the mode that it is in (nvpmodel)."""
+    fans: Mapping[str, float] = field(default_factory=dict)
+    """Fan -> its speed as a share of the greatest, 0 to 1."""
     degraded: Mapping[str, str] = field(default_factory=dict)
     """Source -> why it says nothing, or less than it could."""
 

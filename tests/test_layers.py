@@ -25,7 +25,8 @@ OWNER = {
     "pycuda": "device/cuda.py",
     "cuda": "device/cuda.py",
     "tensorrt": "engines/runtime/trt.py",
-    "jtop": "power/jetson.py",
+    "matplotlib": "daemon/simulation_png.py",
+    "jtop": "power/jtop_child.py",
 }
 """Heavy binding -> the one module that imports it, whether or not that module exists yet."""
 

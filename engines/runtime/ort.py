@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,19 @@ def _onnxruntime() -> Any:  # noqa: ANN401  it has no types
     import onnxruntime  # noqa: PLC0415
 
     return onnxruntime
+
+
+@contextmanager
+def giving_back() -> Iterator[None]:
+    """Have each run of this thread, within, give the memory of its session back to the system."""
+    _THREAD.gives_back = True
+    try:
+        yield
+    finally:
+        _THREAD.gives_back = False
+
+
+_THREAD: Final = threading.local()
 
 
 class OrtEngine:
@@ -103,7 +118,8 @@ class OrtEngine:
     def _options(self, feeds: Feeds) -> Any:  # noqa: ANN401
         """Give options for one run, which `abandon` can reach; one that comes between two runs reaches nobody."""
         options = self._running = self._ort.RunOptions()
-        if self._usual_bytes is not None and sum(array.nbytes for array in feeds.values()) > self._usual_bytes:
+        unusual = self._usual_bytes is not None and sum(array.nbytes for array in feeds.values()) > self._usual_bytes
+        if unusual or getattr(_THREAD, "gives_back", False):
             options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
         return options
 

@@ -58,12 +58,28 @@ KEYS = {
         "self_check",
     ],
     "prometheus": ["enabled", "host", "port", "socket"],
+    "power": [
+        "enabled",
+        "interval_s",
+        "protect_c",
+        "hysteresis_c",
+        "idle_s",
+        "battery_low",
+        "jtop",
+        "helper",
+        "root",
+    ],
     "homeassistant": ["enabled", "discovery_prefix"],
     "hermes": ["enabled", "site_ids", "max_wav_mb"],
     "wyoming": ["enabled", "host", "port"],
 }
 
 BOUNDS = {
+    "power.interval_s": (0.5, 15),
+    "power.protect_c": (40, 120),
+    "power.hysteresis_c": (5, 30),
+    "power.idle_s": (10, 86_400),
+    "power.battery_low": (0, 90),
     "mqtt.port": (1, 65535),
     "mqtt.keepalive_s": (5, 3600),
     "mqtt.session_expiry_s": (0, 86400),

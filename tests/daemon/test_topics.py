@@ -24,7 +24,7 @@ def test_every_command_is_heard_in_every_scope(scope: str) -> None:
     [
         "speakd/other/speak",
         "speakd/group/west/speak",
-        "speakd/kiosk/mode/set",
+        "speakd/kiosk/mood/set",
         "speakd/kiosk",
         "speakd/kiosk/speak/x",
         "",
