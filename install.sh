@@ -110,7 +110,7 @@ needed_packages() {
     printf '%s\n' g++ python3-libnvinfer
   fi
   if [[ $1 == test ]]; then
-    printf '%s\n' g++ pulseaudio pulseaudio-utils opus-tools mosquitto-clients shellcheck
+    printf '%s\n' g++ pulseaudio pulseaudio-utils opus-tools mosquitto-clients shellcheck systemd # for systemd-analyze
     # For the dashboard. Ubuntu has it as a snap only: there `.venv/bin/playwright install chromium` brings one.
     if ! grep -qs '^ID=ubuntu' /etc/os-release; then
       printf '%s\n' chromium

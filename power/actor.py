@@ -129,9 +129,9 @@ class Actor:
             raise RefusedError(f"power mode {mode.name} needs a reboot")
         if mode.rank > found.rank:
             raise RefusedError(f"the board was in power mode {found.name}, and {mode.name} is more")
-        snapshot = self._keep()
-        self._snapshot = replace(snapshot, mode_asked=mode.id)
-        self._file.keep(self._snapshot)
+        snapshot = replace(self._keep(), mode_asked=mode.id)
+        self._file.keep(snapshot)
+        self._snapshot = snapshot
         self._nvpmodel(self.board).change(mode)
         return f"power-mode {mode.id}"
 
@@ -139,7 +139,7 @@ class Actor:
         """Keep the present values, if that was not done yet."""
         if self._snapshot is None:
             kept = self._file.load()  # after a restore that failed in part: the older values are the true ones
-            self._snapshot = kept or Snapshot(
+            snapshot = kept or Snapshot(
                 boot=boot_of(self._root),
                 limits={
                     name: (_text(known.domain.minimum), _text(known.domain.maximum))
@@ -148,7 +148,8 @@ class Actor:
                 emc_cap=_text(self.board.emc_cap_file) if self.board.emc_cap_file else None,
                 mode=self.board.mode.id if self.board.mode else None,
             )
-            self._file.keep(self._snapshot)
+            self._file.keep(snapshot)
+            self._snapshot = snapshot
         return self._snapshot
 
     def _check_owner(self) -> None:

@@ -1,6 +1,6 @@
 """The root side of the governor: a program that does exact actions for one client at a time.
 
-    python -m power.helper --group speakd-power --state /var/lib/speakd-power/state.json
+    python -m power.helper --group speakd --state /var/lib/speakd-power/state.json
 
 Started by systemd with a socket, or with --socket. Whoever connects must be root or of the group. Everything is put
 back when the client hangs up, when this program ends, and when it starts after it was killed. See `power.actions` for
@@ -172,9 +172,11 @@ def _listener(path: Path | None) -> socket.socket:
             raise SystemExit("power.helper: give --socket PATH, or start speakd-power.socket of systemd")
         return socket.socket(fileno=LISTEN_FD)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    path.unlink(missing_ok=True)
-    listener.bind(str(path))
+    new = path.with_name(path.name + ".new")  # under its own name once it listens
+    new.unlink(missing_ok=True)
+    listener.bind(str(new))
     listener.listen(4)
+    new.replace(path)
     return listener
 
 
@@ -194,12 +196,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=Path("/"), help="what every path of the board starts with")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    helper = Helper(
-        Actor(options.root, options.state),
-        _listener(options.socket),
-        group=_group(options.group),
-        idle_s=None if options.socket else IDLE_S,
-    )
+    group = _group(options.group)
+    actor = Actor(options.root, options.state)
+    helper = Helper(actor, _listener(options.socket), group=group, idle_s=None if options.socket else IDLE_S)
     signal.signal(signal.SIGTERM, helper.stop)
     signal.signal(signal.SIGINT, helper.stop)
     helper.serve()

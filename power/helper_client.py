@@ -98,7 +98,8 @@ class HelperClient:
             raise HelperError("has gone")
         connection.settimeout(CHANGE_S if isinstance(action, (SetPowerMode, Restore)) else ANSWER_S)
         try:
-            connection.sendall(line_of(action))
+            with contextlib.suppress(BrokenPipeError):  # it may have said why, and hung up
+                connection.sendall(line_of(action))
             answer = b""
             while not answer.endswith(b"\n"):
                 received = connection.recv(_MOST_ANSWER_BYTES)

@@ -35,19 +35,20 @@ def samples(jetson: Any) -> Iterator[dict[str, object]]:  # noqa: ANN401  jtop s
 def sample(jetson: Any) -> dict[str, object]:  # noqa: ANN401
     """Take what sysfs cannot tell. All of it may be missing, and every value may be None."""
     nvpmodel = jetson.nvpmodel
-    gpus = [gpu for gpu in _values(jetson.gpu) if gpu.get("type") == "integrated"]
+    gpus = [gpu for gpu in _items(jetson.gpu).values() if _within(gpu, "type") == "integrated"]
     gpu = gpus[0] if gpus else {}
     return {
         "gpu_load": _share(_within(gpu, "status", "load")),
-        "gpu_hz": _hertz(_within(gpu, "freq", "cur")) if gpu.get("power_control") == "nvml" else None,
+        "gpu_hz": _hertz(_within(gpu, "freq", "cur")) if _within(gpu, "power_control") == "nvml" else None,
         "power_mode": str(nvpmodel.name) if nvpmodel is not None else None,
         "fans": {str(name): _share(speed) for name, speed in _fan_speeds(jetson.fan)},
         "lacks": [] if _within(jetson.power, "rail") else ["power"],
     }
 
 
-def _values(table: object) -> list[Mapping[str, Any]]:
-    return [value for value in dict(table).values() if isinstance(value, Mapping)] if isinstance(table, Mapping) else []
+def _items(table: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Take jtop's own tables, which are no mappings though they have items, and whatever else there may be instead."""
+    return dict(table.items()) if hasattr(table, "items") else {}
 
 
 def _within(table: object, *keys: str) -> object:
@@ -59,7 +60,7 @@ def _within(table: object, *keys: str) -> object:
 
 
 def _fan_speeds(fans: object) -> Iterator[tuple[str, object]]:
-    for name, fan in fans.items() if isinstance(fans, Mapping) else ():
+    for name, fan in _items(fans).items():
         speeds = _within(fan, "speed")
         if isinstance(speeds, list) and speeds:
             yield name, speeds[0]
@@ -102,7 +103,9 @@ def main() -> int:
     except ImportError as error:
         _tell({"error": f"jetson-stats cannot be loaded: {error}"})
     except Exception as error:  # noqa: BLE001  the parent tells and tries again
-        _tell({"error": " ".join(str(error).split()) or type(error).__name__})
+        text = " ".join(str(error).split()) or type(error).__name__
+        advice = " (is speakd's user in the group jtop?)" if isinstance(error.__context__, PermissionError) else ""
+        _tell({"error": text + advice})
     return 1
 
 

@@ -56,6 +56,11 @@ class PowerMode:
         return self.watts or 0
 
     @property
+    def cores(self) -> int:
+        """How many processor cores it names as switched on."""
+        return sum(parameter == "CPU_ONLINE" and value == "1" for (parameter, _), value in self.settings.items())
+
+    @property
     def gating(self) -> Mapping[tuple[str, str], str]:
         """Which parts of the GPU are switched off. Between modes that differ in it lies a reboot."""
         return {key: value for key, value in self.settings.items() if any(_GATING.search(word) for word in key)}
@@ -88,14 +93,15 @@ class PowerModes:
     def lower(self, mode: PowerMode) -> PowerMode | None:
         """Give the next mode below, among those that need no reboot; None where there is none.
 
-        A mode without watts in its name, other than MAXN, is somebody's own and never chosen.
+        Of several with the same watts, the one with the most cores. A mode without watts in its name, other than MAXN,
+        is somebody's own and never chosen.
         """
         below = [
             other
             for other in self.modes
             if other.gating == mode.gating and 0 < other.rank < mode.rank and other.watts is not None
         ]
-        return max(below, key=lambda other: other.rank, default=None)
+        return max(below, key=lambda other: (other.rank, other.cores), default=None)
 
 
 def id_of(status: str | None) -> int | None:

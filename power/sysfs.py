@@ -76,7 +76,7 @@ class Reader:
             if position < len(todo):
                 errors[todo[position]] = STUCK
             todo = todo[position + 1 :]
-            if self._clock() >= ends_at:
+            if self._clock() >= ends_at or self._is_hopeless():
                 errors.update(dict.fromkeys(todo, LATE))
                 break
         self.errors = errors
@@ -88,14 +88,18 @@ class Reader:
 
     def _willing(self, paths: Iterable[Path], errors: dict[Path, str]) -> list[Path]:
         wanted = list(paths)
+        is_hopeless = self._is_hopeless()
         with self._lock:
             for path, free_at in list(self._stuck.items()):
                 if free_at is not None and self._clock() - free_at > REST_S:
                     del self._stuck[path]
-            hopeless = sum(free_at is None for free_at in self._stuck.values()) >= MOST_STUCK
-            left_alone = wanted if hopeless else [path for path in wanted if path in self._stuck]
+            left_alone = wanted if is_hopeless else [path for path in wanted if path in self._stuck]
         errors.update(dict.fromkeys(left_alone, STUCK))
         return [path for path in wanted if path not in errors]
+
+    def _is_hopeless(self) -> bool:
+        with self._lock:
+            return sum(free_at is None for free_at in self._stuck.values()) >= MOST_STUCK
 
     def _run(self, sweep: _Sweep, ends_at: float) -> int:
         """Have it run; give how many files were read before the first that blocks."""

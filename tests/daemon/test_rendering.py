@@ -295,3 +295,30 @@ def test_chunks_are_whole_periods_but_the_last(make: Make) -> None:
     assert rig.ended().error is None
     assert len(consumer.heard) >= 2
     assert all(part.size % PERIOD == 0 for part in consumer.heard[:-1])
+
+
+def test_while_paused_files_wait_and_what_is_listened_to_does_not(make: Make) -> None:
+    rig, file, stream = make(), Consumer(), Consumer()
+    rig.renderers.pause(paused=True)
+    rig.submit(file, id="file", live=False)
+    rig.submit(stream, id="stream")
+    assert rig.ended().id == "stream"
+    assert not file.heard
+    rig.renderers.pause(paused=False)
+    assert (ended := rig.ended()).id == "file"
+    assert ended.error is None
+    np.testing.assert_array_equal(file.sound, stream.sound)
+
+
+def test_what_is_cancelled_or_stopped_does_not_wait_for_the_end_of_a_pause(make: Make) -> None:
+    rig = make(threads=1)
+    rig.renderers.pause(paused=True)
+    cancelled, stopped = Consumer(), Consumer()
+    order = rig.submit(cancelled, id="cancelled", live=False)
+    order.job.stopped.set()
+    assert (ended := rig.ended()).id == "cancelled"
+    assert ended.error is None
+    rig.submit(stopped, id="stopped", live=False)
+    rig.renderers.stop()
+    assert isinstance(rig.ended().error, StoppedError)
+    assert not cancelled.heard + stopped.heard

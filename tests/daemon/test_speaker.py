@@ -13,6 +13,7 @@ from daemon.commands import (
     Cancel,
     ConfigSet,
     Control,
+    ModeSet,
     MuteSet,
     Pause,
     Ping,
@@ -51,6 +52,8 @@ from daemon.inbox import (
     Connected,
     ControlReceived,
     Inbox,
+    ModeApplied,
+    ModeChanged,
     Origin,
     PayloadRefused,
     PlaybackEnded,
@@ -77,6 +80,8 @@ from engines.errors import (
     UnknownEspeakVoiceError,
     VoiceError,
 )
+from power.mode import Decision, Mode
+from power.modes import Applied
 
 CAPACITY = 3
 
@@ -736,3 +741,122 @@ class TestOtherMessages:
         bench.end("a")
         assert Counter(bench.kinds()) == {"accepted": 3, "started": 1, "failed": 3}
         assert bench.began == ["a"]
+
+
+class TestRests:
+    """Between two utterances, in which a hot board cools down."""
+
+    def test_the_next_one_begins_after_it(self, bench: Bench) -> None:
+        bench.speaker.rest(1.5)
+        bench.speak("a")
+        bench.speak("b")
+        bench.start("a")
+        bench.now = 3.0
+        bench.end("a")
+        assert bench.began == ["a"]
+        assert bench.speaker.next_deadline == 4.5
+        bench.now = 4.4
+        bench.handle(Tick())
+        assert bench.began == ["a"]
+        bench.now = 4.5
+        bench.handle(Tick())
+        assert bench.began == ["a", "b"]
+        assert bench.speaker.next_deadline == math.inf
+
+    def test_what_is_critical_does_not_wait(self, bench: Bench) -> None:
+        bench.speaker.rest(1.5)
+        bench.speak("a")
+        bench.speak("b")
+        bench.now = 3.0
+        bench.end("a")
+        bench.speak("now", Priority.CRITICAL, at=3.0)
+        assert bench.began == ["a", "now"]
+
+    def test_who_comes_later_does_not_either(self, bench: Bench) -> None:
+        bench.speaker.rest(1.5)
+        bench.speak("a")
+        bench.now = 3.0
+        bench.end("a")
+        bench.now = 4.6
+        bench.speak("b", at=4.6)
+        assert bench.began == ["a", "b"]
+
+    def test_what_waits_may_expire_meanwhile(self, bench: Bench) -> None:
+        bench.speaker.rest(1.5)
+        bench.speak("a")
+        bench.speak("b", expires_s=3.5)
+        bench.now = 3.0
+        bench.end("a")
+        assert bench.speaker.next_deadline == 3.5
+        bench.now = 3.6
+        bench.handle(Tick())
+        assert bench.kinds("b") == ["accepted", "expired"]
+
+    def test_a_pause_outlasts_it(self, bench: Bench) -> None:
+        bench.speaker.rest(1.5)
+        bench.speak("a")
+        bench.speak("b")
+        bench.now = 3.0
+        bench.control(Pause())
+        bench.silence("a")
+        assert bench.speaker.next_deadline == math.inf
+        bench.now = 9.0
+        bench.handle(Tick())
+        assert bench.began == ["a"]
+
+
+class TestBusy:
+    def test_there_is_something_to_compute_until_all_samples_exist(self, bench: Bench) -> None:
+        assert bench.speaker.busy == 0
+        bench.speak("a")
+        bench.speak("b")
+        assert bench.speaker.busy == 2
+        bench.start("a")
+        bench.synthesize("a")
+        assert bench.speaker.busy == 1
+        bench.control(Pause())
+        assert bench.speaker.busy == 0
+
+    def test_a_stream_is_listened_to_and_a_file_is_not(self, bench: Bench) -> None:
+        bench.speak("file", output="file")
+        assert bench.speaker.busy == 0
+        bench.speak("stream", output="stream")
+        assert bench.speaker.busy == 1
+
+
+class TestMode:
+    def test_it_may_be_chosen_for_a_time(self, bench: Bench) -> None:
+        answer = bench.control(ModeSet(mode="efficiency", for_s=60))
+        assert isinstance(answer, Done)
+        assert answer.command == "mode/set"
+        assert (bench.settings[-1].mode, bench.speaker.wanted_mode) == ("efficiency", Mode.EFFICIENCY)
+        assert bench.settings[-1].mode_until is not None
+        assert bench.speaker.next_deadline == 60
+        bench.now = 60
+        bench.handle(Tick())
+        assert (bench.settings[-1].mode, bench.settings[-1].mode_until) == ("auto", None)
+        assert bench.speaker.wanted_mode is None
+        assert bench.speaker.next_deadline == math.inf
+
+    def test_it_may_be_given_up_before(self, bench: Bench) -> None:
+        bench.control(ModeSet(mode="latency"))
+        bench.control(ModeSet(mode="auto"))
+        assert bench.speaker.wanted_mode is None
+        assert bench.speaker.next_deadline == math.inf
+
+    def test_a_restart_ends_it(self, bench: Bench) -> None:
+        bench.control(ModeSet(mode="protect"))
+        bench.control(VolumeSet(volume=0.5))
+        again = Bench(bench.journal)
+        assert (again.speaker.settings.volume, again.speaker.settings.mode) == (0.5, "auto")
+        assert again.speaker.wanted_mode is None
+
+    def test_the_status_knows_which_it_is_and_why(self, bench: Bench) -> None:
+        bench.handle(ModeChanged(Decision(Mode.PROTECT, "cpu is too hot")))
+        bench.handle(ModeApplied(Applied(refused=("there is no helper",))))
+        bench.handle(ModeApplied(Applied()))
+        condition = bench.speaker.condition
+        assert (condition.mode, condition.mode_reason) == (Mode.PROTECT, "cpu is too hot")
+        assert condition.power_problem == "there is no helper"
+        bench.handle(ModeApplied(Applied(changed=("limits gpu 1 2",))))
+        assert bench.speaker.condition.power_problem == ""

@@ -7,6 +7,7 @@ import queue
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ from engines.runtime.ort import OrtEngine
 from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer
 from engines.text.phonemes import Phonemizer
+from engines.vits import VitsVoice
 
 TIMEOUT_S = 20
 TEXT = "the quick brown fox jumps over the lazy dog and then does it again"
@@ -304,3 +306,53 @@ def test_what_is_rendered_waits_while_speech_is_computed_and_not_while_it_is_pla
     played.set()
     speaking.join(TIMEOUT_S)
     assert not speaking.is_alive()
+
+
+def test_a_frugal_voice_takes_fewer_windows_and_sounds_the_same(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    voice = make()
+    windows: list[bool] = []
+    run_into = OrtEngine.run_into
+
+    def counted(engine: OrtEngine, feeds: Feeds, output: Samples) -> None:
+        windows.append(True)
+        run_into(engine, feeds, output)
+
+    monkeypatch.setattr(OrtEngine, "run_into", counted)
+    counts, sounds = [], []
+    for frugal in (False, True):
+        voice.engine.be_frugal(frugal=frugal)
+        windows.clear()
+        order = Order(Job("x"), TEXT, "", None, 1.0, cache=False, seed=5)
+        sounds.append(voice.order(order)[1])
+        counts.append(len(windows))
+    assert counts[1] < counts[0]
+    np.testing.assert_allclose(sounds[1], sounds[0], rtol=0, atol=1e-3)
+
+
+def test_memory_that_was_given_back_is_taken_again(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    voice = make()
+    order = Order(Job("x"), TEXT, "", None, 1.0, cache=False, seed=5)
+    expected = voice.order(order)[1]
+    shrunk: list[bool] = []
+    options = OrtEngine._options
+
+    def watched(engine: OrtEngine, feeds: Feeds) -> object:
+        made = options(engine, feeds)
+        with contextlib.suppress(RuntimeError):  # raised for a key that was not set
+            shrunk.append(made.get_run_config_entry("memory.enable_memory_arena_shrinkage") == "cpu:0")
+        return made
+
+    given_back = threading.Event()
+    give_back = Synthesizer.give_back
+
+    def told(synthesizer: Synthesizer, loaded: VitsVoice) -> None:
+        give_back(synthesizer, loaded)
+        given_back.set()
+
+    monkeypatch.setattr(OrtEngine, "_options", watched)
+    monkeypatch.setattr(Synthesizer, "give_back", told)
+    voice.engine.give_back()
+    assert given_back.wait(TIMEOUT_S)
+    np.testing.assert_array_equal(voice.order(replace(order, job=Job("x")))[1], expected)
+    assert shrunk == [True, True], "both engines, and only while it gives back"
+    assert voice.pool.free == voice.pool.size

@@ -25,14 +25,16 @@ FRAME_S = 256 / 22_050
     margins=MARGINS,
     speed=SPEEDS,
     capacity=st.integers(PERIOD, 96_000),
+    frugal=st.booleans(),
 )
 def test_windows_emit_every_frame_once_with_enough_context(
-    latent_frames: int, rate: int, hop: int, margins: Margins, speed: Speed, capacity: int
+    *, latent_frames: int, rate: int, hop: int, margins: Margins, speed: Speed, capacity: int, frugal: bool
 ) -> None:
     block_in, block_out = block_size(rate)
     emitted = 0
     ended = False
-    for window in plan(latent_frames, hop=hop, rate=rate, margins=margins, speed=speed, capacity=capacity):
+    shape = {"hop": hop, "rate": rate}
+    for window in plan(latent_frames, margins=margins, speed=speed, capacity=capacity, frugal=frugal, **shape):
         assert not ended
         assert 0 <= window.start < window.stop <= latent_frames
         assert 0 <= window.crop_start < window.crop_stop <= window.stop - window.start
@@ -98,3 +100,19 @@ def test_a_whole_sentence_costs_little_more_than_one_pass(frames: int, frame_s: 
     cost = sum(0.29 * (w.stop - w.start) + 0.71 * (w.crop_stop - w.crop_start) for w in windows)
     assert len(windows) > 1
     assert cost <= most * frames
+
+
+@given(latent_frames=st.integers(1, 3_000), speed=SPEEDS)
+def test_frugal_windows_are_no_more_work_and_sound_begins_no_later_than_bearable(
+    latent_frames: int, speed: Speed
+) -> None:
+    quick, frugal = (payloads(latent_frames, 1_000, MEDIUM, speed, FRAME_S, frugal=frugal) for frugal in (False, True))
+    assert len(frugal) <= len(quick)
+    assert frugal[0] <= max(quick[0], 1.25 * (quick[0] + 96)) or len(frugal) == len(quick) == 1
+
+
+def test_a_sentence_takes_a_window_less_where_nobody_is_in_a_hurry() -> None:
+    quick, frugal = (
+        payloads(320, 340, MEDIUM, Speed(0.002, 0.0005), FRAME_S, frugal=frugal) for frugal in (False, True)
+    )
+    assert (len(quick), len(frugal)) == (3, 2)

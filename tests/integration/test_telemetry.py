@@ -10,6 +10,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import paho.mqtt.client as paho
@@ -17,6 +18,7 @@ import pytest
 from integration.conftest import MakeDaemon
 from jsonschema import Draft202012Validator
 from paho.mqtt.enums import CallbackAPIVersion
+from simulators import boards
 from simulators.broker import Broker, free_port
 from simulators.controller import Controller
 
@@ -157,3 +159,38 @@ def test_restarts_are_counted(make_daemon: MakeDaemon, controller: Controller, l
         listener.wait_for("telemetry", lambda said: said["restarts"] == 1)
     with make_daemon(telemetry=QUICK):
         listener.wait_for("telemetry", lambda said: said["restarts"] == 1 and said["uptime_s"] <= 2)
+
+
+@pytest.mark.parametrize(
+    ("stub", "reason"),
+    [("import time\ntime.sleep(3600)", "jtop"), ("raise ImportError('built for another board')", "another board")],
+    ids=["it never answers", "it is another version"],
+)
+def test_where_jtop_says_nothing_telemetry_says_why(
+    make_daemon: MakeDaemon, controller: Controller, listener: Listener, tmp_path: Path, stub: str, reason: str
+) -> None:
+    tree = boards.make("orin-nano-super", tmp_path / "board")
+    (tmp_path / "stubs").mkdir()
+    (tmp_path / "stubs/jtop.py").write_text(stub)
+    path = os.pathsep.join([str(tmp_path / "stubs"), os.environ.get("PYTHONPATH", "")])
+    power = {"root": str(tree.root), "jtop": True, "interval_s": 0.5, "helper": str(tmp_path / "none.sock")}
+    with make_daemon(telemetry=QUICK, power=power, environment={"PYTHONPATH": path}):
+        controller.wait_for_status("online")
+        assert controller.speak({"id": "a", "text": "Yes."})[-1]["event"] == "finished"
+        _, _, told = listener.wait_for("telemetry", lambda said: reason in said["degraded"].get("jtop", ""))
+        assert told["temperatures_c"]
+        assert told["rails_mw"]
+        assert told["mode"] == "latency"
+
+
+def test_a_board_that_is_too_hot_tells_its_mode_and_why(
+    make_daemon: MakeDaemon, controller: Controller, listener: Listener, tmp_path: Path
+) -> None:
+    tree = boards.make("orin-nano-super", tmp_path / "board")
+    power = {"root": str(tree.root), "jtop": False, "interval_s": 0.5, "helper": str(tmp_path / "none.sock")}
+    with make_daemon(telemetry=QUICK, power=power):
+        controller.wait_for_status("online")
+        tree.set_temperatures(104_000)
+        _, _, told = listener.wait_for("telemetry", lambda said: said["mode"] == "protect")
+        assert "threshold" in told["reason"]
+        assert max(told["temperatures_c"].values()) == 104.0

@@ -161,12 +161,16 @@ def _xavier_nx(tree: BoardTree) -> None:
         "20W_4CORE",
         "20W_6CORE",
     )
-    caps = {"1": (1190400, 510000000), "15": (1420800, 1109250000), "20": (1420800, 1109250000)}
+    caps = {"10": (1190400, 510000000), "15": (1420800, 1109250000), "20": (1420800, 1109250000)}
     models = [
-        Model(number, f"MODE_{name}", *caps["1" if name[:2] == "10" else name[:2]], emc=1600000000, mask=1)
+        Model(number, f"MODE_{name}", *caps[name[:2]], emc=1600000000, mask=1, cores=_cores(name))
         for number, name in enumerate(names)
     ]
     parts.power_modes(tree, models, default=2, now=8)
+
+
+def _cores(mode: str) -> int:
+    return int(mode[4]) if mode.endswith("CORE") else 4
 
 
 def _thor(tree: BoardTree) -> None:

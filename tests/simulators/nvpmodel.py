@@ -32,6 +32,11 @@ class Model:
     gpu: int = -1
     emc: int = 0
     mask: int | None = None
+    cores: int | None = None
+    """Of CORES, how many are on; None: it does not say."""
+
+
+CORES = 6
 
 
 def write_nvpmodel(
@@ -69,6 +74,8 @@ def _configuration(
         yield f"< POWER_MODEL ID={model.id} NAME={model.name} >"
         if model.mask is not None:
             yield f"TPC_POWER_GATING TPC_PG_MASK {model.mask}"
+        if model.cores is not None:
+            yield from (f"CPU_ONLINE CORE_{core} {int(core < model.cores)}" for core in range(CORES))
         for policy in range(policies):
             yield f"CPU_{policy} MIN_FREQ 0"
             yield f"CPU_{policy} MAX_FREQ {model.cpu}"
