@@ -33,7 +33,8 @@ from simulators.daemon_process import DaemonProcess
 from daemon.config import AlertsConfig, TelemetryConfig
 from daemon.events import Finished, Started
 from daemon.figures import Figures, Vitals
-from daemon.inbox import ModeChanged, PlaybackEnded, PlaybackStarted, ReadingTaken, Stages, SynthesisEnded
+from daemon.inbox import ModeChanged, PlaybackEnded, PlaybackStarted, ReadingTaken, SynthesisEnded
+from daemon.stages import Stages
 from daemon.telemetry import Desk
 from daemon.telemetry_messages import Telemetry
 from power.mode import Decision, Mode
