@@ -30,7 +30,6 @@ from daemon.self_check import SelfChecks
 from daemon.service import Service, make_sink
 from daemon.supervision import Supervision
 from daemon.telemetry import Desk, begin_run, end_run, resident_bytes
-from daemon.telemetry_backlog import Backlog
 from daemon.topics import Topics
 from device import heap, realtime
 from device.sink import Sink
@@ -94,18 +93,20 @@ class _Daemon:
             )
         )
         try:
-            return self._start().serve()
+            exit_status = self._start().serve()
         finally:
             self._stop()
+        if exit_status == 0:
+            end_run(self._journal, self._restarts)
+        return exit_status
 
     def _start(self) -> MainLoop:
         config, service, supervision = self._config, self._service, self._supervision
         voice = service.start()
         supervision.speaks_with(f"{voice.backend} {voice.precision}")
         link = self._link = Link(config, Status(state="offline", version=version()), service.inbox.put)
-        backlog = Backlog(link.publish_telemetry)
         figures = Figures(self._sink.description, started_at=time.monotonic(), restarts=self._restarts)
-        desk = self._desk = _make_desk(config, service, link, backlog, figures, self._journal)
+        desk = self._desk = _make_desk(config, service, link, self._sink, figures, self._journal)
         self._bridges += _make_bridges(config, service, self._journal, self._sink, desk)
         service.speaker.recover(Clock.now())
         if config.power.enabled:
@@ -127,7 +128,7 @@ class _Daemon:
         def status() -> Status:
             return _status(service, voice, self._sink, supervision)
 
-        parts = Parts(service, link, self._journal, desk, backlog, supervision, self._governing, status)
+        parts = Parts(service, link, self._journal, desk, supervision, self._governing, status)
         return MainLoop(parts)
 
     def _stop(self) -> None:
@@ -145,7 +146,6 @@ class _Daemon:
             settle_rest(self._service, self._link)
         for bridge in self._bridges:
             bridge.stop()
-        end_run(self._journal, self._restarts)
 
     def _publish(self, event: Event, origin: Origin) -> None:
         if self._desk is not None:
@@ -189,14 +189,13 @@ def _make_bridges(config: Config, service: Service, journal: Journal, sink: Sink
     return bridges
 
 
-def _make_desk(
-    config: Config, service: Service, link: Link, backlog: Backlog, figures: Figures, journal: Journal
-) -> Desk:
+def _make_desk(config: Config, service: Service, link: Link, sink: Sink, figures: Figures, journal: Journal) -> Desk:
     def probe() -> Vitals:
         return replace(
             service.vitals(),
             process_bytes=resident_bytes(),
-            lost=backlog.lost,
+            lost=link.telemetry_lost,
+            underruns=getattr(sink, "underruns", None),  # a file has none
             encoder_packets=link.audio_sent,
             encoder_drops=link.audio_lost,
         )
@@ -209,7 +208,7 @@ def _make_desk(
         config.alerts,
         figures,
         probe=probe,
-        publish=backlog.publish,
+        publish=link.publish_telemetry,
         alert=link.publish_alert,
         checks=checks,
     )

@@ -9,7 +9,8 @@ from typing import Final
 
 from daemon.events import Event, Failed, Finished, Rejected, Started
 from daemon.histogram import Ratio, Rolling
-from daemon.inbox import Inbox, PlaybackEnded, PlaybackStarted, Stages, SynthesisEnded
+from daemon.inbox import Inbox, PlaybackEnded, PlaybackStarted, SynthesisEnded
+from daemon.stages import Stages
 from daemon.telemetry_messages import Latency, Memory, Percentiles, SelfCheck, Telemetry
 from power.mode import Decision
 from power.reading import Reading

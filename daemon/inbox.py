@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from daemon.commands import Control, Speak
 from daemon.errors import PayloadError
+from daemon.stages import Stages
 from daemon.telemetry_messages import SelfCheck
 from device.format import Samples
 from power.mode import Decision
@@ -112,20 +113,6 @@ class WordReached:
     id: str
     index: int
     at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Stages:
-    """Where the time went until an utterance's first samples."""
-
-    begun_at: float
-    """When the engine thread took it."""
-    first_at: float
-    """When the first samples were there."""
-    text_s: float | None = None
-    """From text to phonemes. This and the next two: None where they were recorded before."""
-    acoustic_s: float | None = None
-    window_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

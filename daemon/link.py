@@ -29,7 +29,8 @@ from daemon.inbox import (
 from daemon.journal import Untold
 from daemon.mqtt import Connection
 from daemon.mqtt_types import Handlers, Headers, Received, Will
-from daemon.telemetry_messages import Alert
+from daemon.telemetry_backlog import Backlog
+from daemon.telemetry_messages import Alert, Telemetry
 from daemon.topics import Topics
 
 _GOODBYE_S: Final = 3.0
@@ -69,6 +70,7 @@ class Link:
         """When the connection will have lasted for a while, in seconds of `time.monotonic`; infinite where it has."""
         self.audio_sent = self.audio_lost = 0
         """Pieces of streams."""
+        self._backlog = Backlog(self._send_telemetry)
         self._untold: dict[int, str] = {}
         """Message number -> id: final events on their way."""
         handlers = Handlers(
@@ -105,6 +107,8 @@ class Link:
         """Take note of a `Subscribed` or a `Disconnected`."""
         self._listens = now
         self.steady_at = time.monotonic() + STEADY_S if now else math.inf
+        if now:
+            self._backlog.flush()
 
     def try_other_protocol(self) -> None:
         """See `Connection.try_other_protocol`. What was on its way is told anew from the journal."""
@@ -135,8 +139,16 @@ class Link:
         self.audio_lost += not sent
         return sent
 
-    def publish_telemetry(self, payload: str) -> int | None:
-        """Send figures, retained, and give about how many bytes that takes; None while nobody listens here."""
+    def publish_telemetry(self, figures: Telemetry) -> int:
+        """Send figures, retained, now or when the broker is back; gives about how many bytes that takes."""
+        return self._backlog.publish(figures)
+
+    @property
+    def telemetry_lost(self) -> int:
+        """How many messages were given up while the broker was away."""
+        return self._backlog.lost
+
+    def _send_telemetry(self, payload: str) -> int | None:
         topic = self.topics.telemetry
         if not self._listens or self._connection.publish(topic, payload, qos=0, retain=True) is None:
             return None

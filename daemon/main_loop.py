@@ -36,7 +36,6 @@ from daemon.link import Link
 from daemon.service import Service
 from daemon.supervision import Supervision
 from daemon.telemetry import Desk
-from daemon.telemetry_backlog import Backlog
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,7 +48,6 @@ class Parts:
     link: Link
     journal: Journal
     desk: Desk
-    backlog: Backlog
     supervision: Supervision
     governing: Governing | None
     status: Callable[[], Status]
@@ -126,7 +124,6 @@ class MainLoop:
         if isinstance(message, Subscribed):
             self._link.publish_settings(self._speaker.settings)
             self._link.publish_untold(parts.journal.untold())
-            parts.backlog.flush()
         if isinstance(message, Subscribed) or self._speaker.condition != before:
             status = parts.status()
             self._link.publish_status(status)

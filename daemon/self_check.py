@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from daemon.errors import JournalError
 from daemon.inbox import Inbox, SelfChecked
 from daemon.journal import PLAUSIBLE_WALL, Clock, Journal
-from daemon.synthesis import Sample
+from daemon.sampling import Sample
 from daemon.telemetry_messages import SelfCheck
 from daemon.worker import Worker
 from device.format import Samples

@@ -27,8 +27,9 @@ from daemon.player import Player
 from daemon.queue import Waiting
 from daemon.rendering import Renderers, RenderOrder
 from daemon.renders import is_live
+from daemon.sampling import Sample
 from daemon.speaker import Bounds, Hands, Speaker
-from daemon.synthesis import Kept, Order, Sample, SynthesisThread
+from daemon.synthesis import Kept, Order, SynthesisThread
 from daemon.worker import Worker
 from device.alsa import AlsaSink
 from device.memory import SAMPLE_BYTES

@@ -14,9 +14,11 @@ from typing import Final
 import numpy as np
 
 from daemon.cache import LONGEST_CHARS, LONGEST_S, Keeper, Phrase, PhraseCache, key_of, pieces
-from daemon.inbox import Inbox, Stages, SynthesisEnded
+from daemon.inbox import Inbox, SynthesisEnded
 from daemon.job import Job
 from daemon.player import Player
+from daemon.sampling import Sample, spoken
+from daemon.stages import stages_of
 from daemon.worker import Worker
 from device.errors import DeviceError, PoolClosedError
 from device.format import RATE, Samples, seconds
@@ -25,7 +27,7 @@ from engines.casting import Casting, in_its_languages
 from engines.errors import AbandonedError, SpeechError, excerpt
 from engines.pack import PackInfo
 from engines.precedence import Precedence
-from engines.shelf import Preferences, VoiceShelf
+from engines.shelf import VoiceShelf
 from engines.synthesizer import Cast, Synthesizer, Tally, Utterance
 from engines.text.script import Passage
 from engines.text.ssml import script_of
@@ -68,17 +70,6 @@ class Kept:
     cache: PhraseCache
     keeper: Keeper
     phrases: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """What the preferred voice is to say unheard, as its pack has it and with nobody's preferences."""
-
-    texts: Sequence[str]
-    seed: int
-    take: Callable[[list[Samples] | None, PackInfo | None, str], None]
-    """Called in the engine thread with the sound of each text, or None where a command came first, or, told last,
-    something went wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +244,7 @@ class SynthesisThread(Worker):
                 voice=voice.info.name,
                 backend=voice.backend,
                 precision=voice.precision,
-                stages=None if job.start or order.clip is not None else _stages(tally, begun_at),
+                stages=None if job.start or order.clip is not None else stages_of(tally, begun_at),
             )
         )
         return True, None
@@ -261,24 +252,19 @@ class SynthesisThread(Worker):
     def _sample(self, sample: Sample) -> None:
         """Say the texts to nobody."""
         info: PackInfo | None = None
-        sounds: list[Samples] = []
-        problem: str | None = None
+        sounds: list[Samples] | None = None
+        problem = ""
         try:
             voice = self._sampled = self._shelf.get()
             info = voice.info
-            for text in sample.texts:
-                utterance = Utterance(text, Preferences().delivery(info), sample.seed)
-                pieces = []
-                for chunk in self._synthesizer.chunks(utterance, voice, Tally(), self._is_wanted):
-                    pieces.append(chunk.samples.copy())
-                    chunk.release()
-                sounds.append(np.concatenate(pieces) if pieces else np.zeros(0, np.float32))
+            sounds = spoken(sample, self._synthesizer, voice, self._is_wanted)
+        except AbandonedError:
+            pass  # by a command
         except (SpeechError, PoolClosedError) as error:
-            problem = "" if isinstance(error, AbandonedError) else str(error)
+            problem = str(error)
         finally:
             self._sampled = None
-        complete = problem is None and not self._is_wanted()
-        sample.take(sounds if complete else None, info, problem or "")
+        sample.take(None if self._is_wanted() else sounds, info, problem)
 
     def _is_wanted(self) -> bool:
         return not self._orders.empty()
@@ -353,15 +339,6 @@ class SynthesisThread(Worker):
                 self._unprepared.append(text)
                 return
         self._finish(phrase, tally)
-
-
-def _stages(tally: Tally, begun_at: float) -> Stages | None:
-    if tally.first_s is None or tally.first_at is None:
-        return None  # there was nothing to say
-    if not tally.first_s:
-        return Stages(begun_at, tally.first_at)
-    window_s = tally.first_s - tally.text_s - tally.acoustic_s
-    return Stages(begun_at, tally.first_at, tally.text_s, tally.acoustic_s, window_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,8 +112,9 @@ class Desk:
                 ):
                     self._note_change()
             case ModeChanged(decision):
-                self._figures.decision = decision
-                self._note_change()
+                known, self._figures.decision = self._figures.decision, decision
+                if known is None or known.mode is not decision.mode:  # other reasons for the same can wait
+                    self._note_change()
             case AudioState(problem):
                 if problem != self._audio_problem:
                     self._audio_problem = problem

@@ -3,9 +3,9 @@
     python tests/bench/fleet.py [--devices 1000] [--seconds 20] [--json]
 
 Each device is a connection of its own that does on the wire what a daemon does: it subscribes to its own commands,
-those to all and those to its group, publishes a retained status, and then its state once per `--period` seconds. The
-devices are simulated (one small process speaks MQTT 3.1.1 for all of them); broker, topics and payloads are the real
-ones. A `ping` to all and a `volume/set` to one group are answered by each device that they are meant for.
+those to all and those to its group, publishes a retained status, and then its telemetry once per `--period` seconds.
+The devices are simulated (one small process speaks MQTT 3.1.1 for all of them); broker, topics and payloads are the
+real ones. A `ping` to all and a `volume/set` to one group are answered by each device that they are meant for.
 """
 
 from __future__ import annotations
@@ -24,8 +24,12 @@ TESTS = Path(__file__).parents[1]
 sys.path[:1] = [str(TESTS.parent), str(TESTS)]  # not this folder, where a file would be taken for our package daemon
 
 from simulators.broker import Mosquitto
+from simulators.figures import figures
+from simulators.fleet import latency
 
+from daemon.config import TelemetryConfig
 from daemon.events import Done, Pong, Settings, Status
+from daemon.telemetry_messages import Memory
 from daemon.topics import Topics
 
 GROUPS = 20
@@ -90,6 +94,30 @@ class Device:
             realtime={"priority": "done", "precedence": "done", "memory": "done", "garbage": "done"},
         ).to_json()
 
+    def telemetry(self) -> str:
+        """Give what a board with all its sensors says after a day's work."""
+        return figures(
+            mode="efficiency",
+            reason="nobody has asked for 300 s",
+            power_mode="15W",
+            ttfa_ms=latency(32.1),
+            rtf=0.068,
+            utterances=1204,
+            cache_hits=377,
+            cache_share=0.313,
+            underruns=0,
+            encoder_packets=0,
+            encoder_drops=0,
+            memory_mb=Memory(process=251.3, pool_used=0, pool=73.2, gpu_used=2210.4, gpu=7607.1, available=4101.6),
+            gpu_load=0.312,
+            cpu_load=0.123,
+            clocks_mhz={"cpu": 1510, "gpu": 625, "emc": 2133},
+            temperatures_c=dict.fromkeys(("cpu-thermal", "gpu-thermal", "soc0-thermal", "tj-thermal"), 51.2),
+            rails_mw={"VDD_IN": 6120, "VDD_CPU_GPU_CV": 1820, "VDD_SOC": 1490},
+            power_mw=6120,
+            energy_mj_per_s=6900.0,
+        ).to_json()
+
     def next_mid(self) -> int:
         self._mid = self._mid % 65535 + 1
         return self._mid
@@ -98,10 +126,10 @@ class Device:
         self.sent_bytes += len(data)
         self.socket.sendall(data)
 
-    def publish(self, topic: str, payload: str, *, retain: bool = False) -> None:
+    def publish(self, topic: str, payload: str, *, retain: bool = False, qos: int = 1) -> None:
         self.sent += 1
-        head = text(topic) + struct.pack(">H", self.next_mid())
-        self.send(packet(0x32 | retain, head + payload.encode()))
+        head = text(topic) + (struct.pack(">H", self.next_mid()) if qos else b"")
+        self.send(packet(0x30 | qos << 1 | retain, head + payload.encode()))
 
     def receive(self) -> None:
         data = self.socket.recv(65536)
@@ -168,7 +196,7 @@ def measure(devices: int, seconds: float, period_s: float) -> dict[str, Any]:
         fleet.serve(time.monotonic() + 2)
         connect_s = time.monotonic() - began
         watcher = Device(99_999, broker.port)
-        watcher.send(packet(0x82, struct.pack(">H", 7) + text("speakd/+/status") + b"\0"))
+        watcher.send(packet(0x82, struct.pack(">H", 7) + text("speakd/+/telemetry") + b"\0"))
         watcher.socket.setblocking(False)  # noqa: FBT003
         telemetry = telemetry_phase(fleet, seconds, period_s)
         found = {
@@ -185,7 +213,7 @@ def measure(devices: int, seconds: float, period_s: float) -> dict[str, Any]:
 
 
 def telemetry_phase(fleet: Fleet, seconds: float, period_s: float) -> dict[str, float]:
-    """Have each device publish its state once per period, evenly in time."""
+    """Have each device publish its telemetry once per period, evenly in time."""
     devices = fleet.devices
     sent, size = fleet.count("sent"), fleet.count("sent_bytes")
     began = time.monotonic()
@@ -193,7 +221,7 @@ def telemetry_phase(fleet: Fleet, seconds: float, period_s: float) -> dict[str, 
     while (passed := time.monotonic() - began) < seconds:
         while due < passed / period_s * len(devices):
             device = devices[due % len(devices)]
-            device.publish(device.topics.status, device.status(), retain=True)
+            device.publish(device.topics.telemetry, device.telemetry(), retain=True, qos=0)
             due += 1
         fleet.serve(time.monotonic() + 0.01)
     passed = time.monotonic() - began
@@ -254,7 +282,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--devices", type=int, default=1000)
     arguments.add_argument("--seconds", type=float, default=20)
-    arguments.add_argument("--period", type=float, default=10)
+    arguments.add_argument("--period", type=float, default=TelemetryConfig().interval_s)
     arguments.add_argument("--json", action="store_true")
     options = arguments.parse_args()
     found = measure(options.devices, options.seconds, options.period)

@@ -22,8 +22,9 @@ from daemon.inbox import Inbox, PlaybackEnded, SelfChecked
 from daemon.job import Job
 from daemon.journal import Clock, Journal
 from daemon.player import Player
+from daemon.sampling import Sample
 from daemon.self_check import Moment, SelfChecks
-from daemon.synthesis import Engines, Order, Sample, SynthesisThread
+from daemon.synthesis import Engines, Order, SynthesisThread
 from daemon.telemetry_messages import SelfCheck
 from device.memory import HostBufferPool
 from device.null import NullSink

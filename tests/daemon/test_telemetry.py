@@ -16,10 +16,10 @@ from daemon.inbox import (
     PlaybackEnded,
     PlaybackStarted,
     ReadingTaken,
-    Stages,
     SynthesisEnded,
 )
 from daemon.journal import Journal
+from daemon.stages import Stages
 from daemon.telemetry import Desk, begin_run, end_run
 from daemon.telemetry_backlog import Backlog
 from daemon.telemetry_messages import Alert, Telemetry

@@ -56,6 +56,14 @@ def test_interrupt() -> None:
     assert found["critical_ms"]["count"] == 1
 
 
+def test_telemetry() -> None:
+    found = run("telemetry.py", "--json", "--seconds", "2", "--utterances", "200")
+    assert found["desk"]["percent_of_a_core"] < 1
+    assert found["desk"]["bytes_per_s"] < 200
+    assert found["desk, the mode changing every second"]["bytes_per_s"] < 200
+    assert set(found["daemon"]) == {"percent_of_a_core_in_all", "bytes_per_s", "messages"}
+
+
 def test_fleet() -> None:
     found = run("fleet.py", "--json", "--devices", "40", "--seconds", "1")
     assert found["ping_all"]["answered"] == found["ping_all"]["meant_for"] == 40
