@@ -17,7 +17,7 @@ from daemon.errors import PayloadError
 from engines.errors import excerpt
 
 LARGEST_VOLUME: Final = 2.0
-"""Twice the voice's own level. Peaks beyond full scale are clipped."""
+"""Twice the voice's own level. Peaks that would be beyond full scale are made lower."""
 
 LONGEST_EXPIRY_S: Final = 7 * 24 * 3600.0
 """A week: whoever means longer means for ever, and leaves it out."""
@@ -77,6 +77,18 @@ class Command(BaseModel):
     """A topic on which its events come too: for MQTT 3.1.1, which has no response topic."""
 
 
+ChimeName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{0,64}$")]
+
+
+class Chime(BaseModel):
+    """Sounds around speech, by name; empty: none there."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    before: ChimeName = ""
+    after: ChimeName = ""
+
+
 class Speak(Command):
     """Say a text: `speak`; or, with `output` `stream` or `file`, `render`."""
 
@@ -107,6 +119,9 @@ class Speak(Command):
     """What becomes of it once interrupted: resumed from the word, or superseded. Left out: notification and progress
     are dropped, all else is resumed."""
     output: Literal["speaker", "stream", "file"] = "speaker"
+    chime: ChimeName | Chime | None = None
+    """Sounds around the speech: a name stands for the one before it, empty for none. Left out: as configured for the
+    priority."""
     marks: bool = False
     """Whether each word is told as it is heard."""
     cache: bool = True

@@ -9,6 +9,7 @@ from typing import Final
 from pydantic import Field, ValidationError
 
 from daemon.config_bridges import HermesConfig, HomeAssistantConfig, WyomingConfig
+from daemon.config_chimes import ChimesConfig
 from daemon.config_problems import KeySchema, problems
 from daemon.config_sections import (
     AudioConfig,
@@ -31,6 +32,7 @@ __all__ = [
     "DEFAULT_PATH",
     "AudioConfig",
     "CacheConfig",
+    "ChimesConfig",
     "Config",
     "DeviceConfig",
     "EncoderConfig",
@@ -71,6 +73,7 @@ class Config(Section):
     journal: JournalConfig = Field(default_factory=JournalConfig)
     cache: CacheConfig = Field(default_factory=CacheConfig)
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
+    chimes: ChimesConfig = Field(default_factory=ChimesConfig)
     homeassistant: HomeAssistantConfig = Field(default_factory=HomeAssistantConfig)
     hermes: HermesConfig = Field(default_factory=HermesConfig)
     wyoming: WyomingConfig = Field(default_factory=WyomingConfig)

@@ -79,5 +79,6 @@ def preferences(config: Config) -> Preferences:
         noise_scale=voice.noise_scale,
         noise_w=voice.noise_w,
         seed=voice.seed,
+        loudness_lufs=config.audio.loudness_lufs,
         engine=Wanted(backend=engine.backend, precision=engine.precision, threads=engine.threads),
     )

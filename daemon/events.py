@@ -161,8 +161,8 @@ class Rejected(_Payload):
     """Of a control command its `request`; None where the payload had none that could be read."""
     time: datetime = Field(default_factory=_now)
     code: str
-    """encoding, json, field, too_long, too_large, retained, topic, reply_to, output, sound, rate, busy, queue_full,
-    storage, stopped."""
+    """encoding, json, field, too_long, too_large, retained, topic, reply_to, output, sound, chime, rate, busy,
+    queue_full, storage, stopped."""
     reason: str
 
     def to_json(self) -> str:

@@ -148,11 +148,15 @@ class Playback:
         count = len(ahead) + (active is not None and not gives_way)
         if self.paused and waiting.command.priority is not Priority.CRITICAL:
             return count, None
-        total_s = sum(len(w.command.text) for w in ahead) * self._char_s
+        total_s = sum(map(self._length_s, ahead))
         if active is not None and not gives_way:
             since = 0.0 if active.heard_at is None else now - active.heard_at
-            total_s += max(0.0, len(active.waiting.command.text) * self._char_s - since)
+            total_s += max(0.0, self._length_s(active.waiting) - since)
         return count, round(total_s, 1)
+
+    def _length_s(self, waiting: Waiting) -> float:
+        """Estimate how long one will be heard."""
+        return len(waiting.command.text) * self._char_s + waiting.extra_s
 
     def find(self, command_id: str) -> Waiting | None:
         """Give the one of this id that speaks, waits, or falls silent."""
@@ -281,7 +285,7 @@ class Playback:
     def _finish(self, active: _Active, message: PlaybackEnded) -> None:
         waiting = active.waiting
         if message.audio_s and waiting.command.text:
-            heard = message.audio_s / len(waiting.command.text)
+            heard = max(0.0, message.audio_s - waiting.extra_s) / len(waiting.command.text)
             self._char_s += _LEARNING * (heard - self._char_s)
         total_ms = milliseconds(message.at - waiting.received_at)
         audio_s = round(message.audio_s, 3)

@@ -10,12 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from daemon.cache import pieces
 from daemon.errors import DaemonError, RenderQueueFullError, StoppedError
+from daemon.framing import Framing
 from daemon.inbox import Inbox, RenderEnded
 from daemon.job import Job
 from daemon.worker import Worker
 from device.errors import DeviceError
 from device.format import Samples, seconds
+from device.limiter import Limiter
 from device.memory import HostBufferPool
 from device.realtime import give_way
 from engines.errors import SpeechError
@@ -25,8 +28,10 @@ from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
 from engines.voice_plans import RENDER_FRAMES
 
-_BUFFER_BYTES: Final = 2**19
-"""It is 385 kB."""
+_BUFFERS: Final = 4
+"""Of each thread. All but one, of 385 kB each, are touched only where a chime follows, into which the end is mixed."""
+
+_BUFFERS_BYTES: Final = 2**21
 
 IDLE_S: Final = 60.0
 """After so long without an order the engines are freed, which take 0.3 s to load again."""
@@ -50,6 +55,8 @@ class RenderOrder:
     gain: float = 1.0
     seed: int | None = None
     """None: as the owner prefers."""
+    framing: Framing | None = None
+    """Chimes around it."""
 
 
 class Renderers:
@@ -124,12 +131,12 @@ class Renderers:
             if order is None:
                 return
             if synthesizer is None:
-                pool = HostBufferPool(buffers=1, capacity=RENDER_FRAMES, limit_bytes=_BUFFER_BYTES)
+                pool = HostBufferPool(buffers=_BUFFERS, capacity=RENDER_FRAMES, limit_bytes=_BUFFERS_BYTES)
                 synthesizer = Synthesizer(self._phonemizer, pool)
             self._post(self._render(order, synthesizer))
 
     def _render(self, order: RenderOrder, synthesizer: Synthesizer) -> RenderEnded:
-        tally = Tally()
+        tally, limiter = Tally(), Limiter()
         error: Exception | None = None
         cut = False
 
@@ -144,8 +151,15 @@ class Renderers:
                 delivery = wanted.delivery(voice.info, speaker=order.speaker, gain=order.gain, rate=order.rate)
                 seed = wanted.seed if order.seed is None else order.seed
                 utterance = Utterance(order.text, delivery, seed)
-                for chunk in synthesizer.chunks(utterance, voice, tally, stopped):
+                chunks = synthesizer.chunks(utterance, voice, tally, stopped)
+                if order.framing is not None:
+                    chunks = order.framing.around(
+                        chunks,
+                        lambda sound: synthesizer.replay(pieces(sound, synthesizer.capacity), tally, stopped),
+                    )
+                for chunk in chunks:
                     try:
+                        limiter.limit_all(chunk.samples)
                         order.take(chunk.samples)
                     finally:
                         chunk.release()

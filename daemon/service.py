@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from daemon.cache import Keeper, PhraseCache
+from daemon.chimes import Chimes
 from daemon.config import Config, packs_folder, phrases_folder, plans_folder, renders_folder
 from daemon.engine_room import BUFFER_FRAMES, make_engines, preferences
 from daemon.errors import DaemonError
@@ -104,6 +105,7 @@ class Service:
             self._precedence,
         )
         self._preferred = config.voice.default
+        self._chimes = Chimes.load(config.chimes, config.audio.loudness_lufs)
         self.outputs = Outputs(
             renders_folder(config), config.render.file_format, config.encoder, topic_of=topic_of, post=self.inbox.put
         )
@@ -115,7 +117,7 @@ class Service:
             apply=self._apply,
             voices=self._voices,
         )
-        self.speaker = Speaker(_bounds(config), journal, sink.description, hands)
+        self.speaker = Speaker(_bounds(config), journal, sink.description, hands, self._chimes)
 
     def start(self) -> VitsVoice:
         """Start the threads, the engine's first, which loads and warms the default voice; gives the voice.
@@ -175,6 +177,7 @@ class Service:
                 rate=command.rate,
                 seed=zlib.crc32(command.id.encode()),
                 clip=waiting.clip,
+                framing=self._chimes.framing(command),
             )
         )
         return job
@@ -203,6 +206,7 @@ class Service:
                     speaker=command.speaker,
                     rate=command.rate,
                     gain=command.volume,
+                    framing=self._chimes.framing(command),
                 )
             )
         except (VoiceError, DaemonError) as error:

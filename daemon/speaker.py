@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from daemon.chimes import NO_CHIMES, Chimes
 from daemon.commands import LARGEST_RATE, SMALLEST_RATE, Speak
 from daemon.controls import Controls
 from daemon.errors import PayloadError
@@ -43,6 +44,7 @@ from daemon.playback import Playback
 from daemon.queue import SpeakQueue, Waiting
 from daemon.rates import RateLimiter
 from daemon.renders import Renders
+from device.format import seconds
 
 _LOG = logging.getLogger(__name__)
 
@@ -92,8 +94,9 @@ class Hands:
 class Speaker:
     """Takes one message after another; every accepted command ends in exactly one final event."""
 
-    def __init__(self, bounds: Bounds, journal: Journal, output: str, hands: Hands) -> None:
+    def __init__(self, bounds: Bounds, journal: Journal, output: str, hands: Hands, chimes: Chimes = NO_CHIMES) -> None:
         self._bounds = bounds
+        self._chimes = chimes
         self._hands = hands
         self._journal = journal
         self._ledger = Ledger(journal, hands.publish)
@@ -127,7 +130,8 @@ class Speaker:
         now = at.monotonic
         for entry, age_s in self._ledger.after_crash(at, self._bounds.speak_after_restart_s):
             command = entry.command
-            waiting = Waiting(command, now - age_s, next(self._arrivals), entry.origin, _deadline(command, now - age_s))
+            deadline, extra_s = _deadline(command, now - age_s), self._chimes.length_s(command)
+            waiting = Waiting(command, now - age_s, next(self._arrivals), entry.origin, deadline, extra_s=extra_s)
             self._playback.queue.put(waiting)
         self._playback.next(now)
 
@@ -204,14 +208,16 @@ class Speaker:
             raise PayloadError(
                 "rate", f"more than {self._bounds.rate_per_s:g} commands a second from one sender", command.id
             )
+        settled = self._chimes.settled(self._settled(command))
         waiting = Waiting(
-            self._settled(command),
+            settled,
             message.at,
             next(self._arrivals),
             message.origin,
             _deadline(command, message.at),
             clip=message.clip,
             take=message.take,
+            extra_s=self._chimes.length_s(settled) + (0.0 if message.clip is None else seconds(message.clip.size)),
         )
         (self._renders if command.output != "speaker" else self._playback).check(waiting)
         self._ledger.accept(waiting, at)

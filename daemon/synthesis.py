@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from daemon.cache import LONGEST_CHARS, LONGEST_S, Keeper, Phrase, PhraseCache, key_of, pieces
+from daemon.framing import Framing
 from daemon.inbox import Inbox, SynthesisEnded
 from daemon.job import Job
 from daemon.player import Player
@@ -47,6 +48,8 @@ class Order:
     """Where the owner wants none in particular: an utterance that goes on must sound as it began."""
     clip: Samples | None = None
     """A sound to play in place of the text."""
+    framing: Framing | None = None
+    """Chimes around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,8 @@ class SynthesisThread(Worker):
     def _say(self, order: Order) -> tuple[bool, Exception | None]:
         """Give whether all samples were handed on, and what kept them from it."""
         job = order.job
-        tally = Tally(words=job.words, sentences=job.sentences)
+        lead = order.framing.lead if order.framing else 0
+        tally = Tally(frames=min(job.start, lead), words=job.words, sentences=job.sentences)
         try:
             voice = self._voice = self._shelf.get(order.voice, order.language)
             delivery = self._shelf.delivery(voice, speaker=order.speaker, gain=order.gain, rate=order.rate)
@@ -161,19 +165,22 @@ class SynthesisThread(Worker):
                 seeded = replace(utterance, seed=order.seed if utterance.seed is None else utterance.seed)
                 chunks = self._synthesizer.chunks(seeded, voice, tally, job.stopped.is_set, start=job.start)
             else:
-                job.words.extend(phrase.recording.words)
-                job.sentences.extend(phrase.recording.sentences)
-                recording = pieces(phrase.recording.samples[job.start :], self._synthesizer.capacity)
-                tally.frames = min(job.start, phrase.recording.samples.size)
-                chunks = self._synthesizer.replay(recording, tally, job.stopped.is_set)
-            for chunk in self._recorded(chunks, phrase):
+                job.words.extend(lead + word for word in phrase.recording.words)
+                job.sentences.extend(lead + sentence for sentence in phrase.recording.sentences)
+                skipped = min(max(0, job.start - lead), phrase.recording.samples.size)
+                tally.frames += skipped
+                chunks = self._sound(phrase.recording.samples[skipped:], tally, job)
+            chunks = self._recorded(chunks, phrase)
+            if order.framing is not None:
+                chunks = order.framing.around(chunks, lambda sound: self._sound(sound, tally, job), job.start)
+            for chunk in chunks:
                 self._player.play(job, chunk)
         except (SpeechError, PoolClosedError) as error:
             # Whoever stopped it has had the engine abandon it.
             return False, None if job.stopped.is_set() and isinstance(error, AbandonedError) else error
         if job.stopped.is_set():
             return False, None  # somebody stopped it, or the player gave up and says so: not all samples exist
-        self._finish(phrase, tally)
+        self._finish(phrase, tally, lead)
         self._post(
             SynthesisEnded(
                 id=job.id,
@@ -206,11 +213,18 @@ class SynthesisThread(Worker):
                 record.add(chunk.samples)
             yield chunk
 
-    def _finish(self, phrase: _Phrase, tally: Tally) -> None:
+    def _sound(self, samples: Samples, tally: Tally, job: Job) -> Iterator[AudioChunk]:
+        """Give samples that exist already as chunks."""
+        return self._synthesizer.replay(pieces(samples, self._synthesizer.capacity), tally, job.stopped.is_set)
+
+    def _finish(self, phrase: _Phrase, tally: Tally, lead: int = 0) -> None:
+        """Have a phrase kept whose speech begins at frame `lead`."""
         if phrase.keep and self._kept is not None and self._record is not None:
             whole = self._record.taken()
             if whole is not None:
-                self._kept.keeper.keep(phrase.key, Phrase(whole, tuple(tally.words), tuple(tally.sentences)))
+                words = tuple(word - lead for word in tally.words)
+                sentences = tuple(sentence - lead for sentence in tally.sentences)
+                self._kept.keeper.keep(phrase.key, Phrase(whole, words, sentences))
 
     def _prepare(self) -> None:
         """Speak one pinned phrase into the cache; one that cannot be spoken is told of and left out."""

@@ -14,9 +14,9 @@ from device.format import RATE, Samples
 LONGEST_S: Final = 120.0
 """23 MB of samples. A jingle takes seconds; what lasts longer belongs to a player of its own."""
 
-_MOST_CHANNELS: Final = 8
-_SLOWEST: Final = 4_000
-_FASTEST: Final = 192_000
+MOST_CHANNELS: Final = 8
+SLOWEST: Final = 4_000
+FASTEST: Final = 192_000
 """Hertz, beyond which there is no sound card."""
 
 _PCM: Final = 1
@@ -55,12 +55,19 @@ def read_wav(data: bytes) -> Samples:
     values = _to_float(body[: frames * form.frame_bytes], form)
     if form.channels > 1:
         values = values.reshape(-1, form.channels).mean(axis=1, dtype=np.float32)
-    if form.rate != RATE and values.size:
-        import soxr  # noqa: PLC0415  a library of 10 MB that few devices ever need
-
-        values = soxr.resample(values, form.rate, RATE)
+    values = at_our_rate(values, form.rate)
     clipped: Samples = np.clip(np.nan_to_num(values), -1, 1).astype(np.float32, copy=False)
     return clipped
+
+
+def at_our_rate(samples: Samples, rate: int) -> Samples:
+    """Resample a whole sound from `rate` hertz."""
+    if rate == RATE or not samples.size:
+        return samples
+    import soxr  # noqa: PLC0415  a library of 10 MB that few devices ever need
+
+    resampled: Samples = soxr.resample(samples, rate, RATE)
+    return resampled
 
 
 def _parse(data: bytes) -> tuple[_Format, memoryview]:
@@ -91,10 +98,10 @@ def _read_format(chunk: bytes) -> _Format:
         kind = int.from_bytes(chunk[_SUBFORMAT_AT : _SUBFORMAT_AT + 2], "little")
     if (kind, bits) not in {(_PCM, 8), (_PCM, 16), (_PCM, 24), (_PCM, 32), (_FLOAT, 32)}:
         raise ClipError(f"has format {kind} of {bits} bits; PCM of 8, 16, 24 or 32 bits or 32 bit float is needed")
-    if not 1 <= channels <= _MOST_CHANNELS:
-        raise ClipError(f"has {channels} channels, 1 to {_MOST_CHANNELS} are allowed")
-    if not _SLOWEST <= rate <= _FASTEST:
-        raise ClipError(f"has a rate of {rate} Hz, {_SLOWEST} to {_FASTEST} are allowed")
+    if not 1 <= channels <= MOST_CHANNELS:
+        raise ClipError(f"has {channels} channels, 1 to {MOST_CHANNELS} are allowed")
+    if not SLOWEST <= rate <= FASTEST:
+        raise ClipError(f"has a rate of {rate} Hz, {SLOWEST} to {FASTEST} are allowed")
     return _Format(kind, channels, rate, bits)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class DeviceError(Exception):
     """Root of every error raised in `device`."""
@@ -91,6 +93,15 @@ class ClipError(DeviceError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"the sound {reason}")
+
+
+class SoundFileError(DeviceError):
+    """A file holds no sound that can be played."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"{path} {reason}")
 
 
 class EncoderError(DeviceError):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from engines.backends import Gpu, Wanted, load_voice
+from engines.loudness import gain_for
 from engines.pack import PackInfo, PackStore
 from engines.vits import Delivery, VitsVoice
 
@@ -25,6 +26,8 @@ class Preferences:
     noise_scale: float | None = None
     noise_w: float | None = None
     seed: int | None = None
+    loudness_lufs: float | None = None
+    """To which each voice is brought."""
     engine: Wanted = field(default_factory=Wanted)
 
     def delivery(
@@ -42,7 +45,7 @@ class Preferences:
             noise_scale=first(self.noise_scale, info.noise_scale),
             length_scale=first(self.length_scale, info.length_scale) / rate,
             noise_w=first(self.noise_w, info.noise_w),
-            gain=gain,
+            gain=gain * gain_for(info, self.loudness_lufs),
         )
 
 

@@ -41,7 +41,7 @@ class Delivery:
     length_scale: float = 1.0
     noise_w: float = 0.8
     gain: float = 1.0
-    """Factor on the samples, which are clipped at full scale."""
+    """Factor on the samples, which may come out beyond full scale: whoever hands them to a device limits them."""
 
 
 @dataclass(frozen=True, slots=True)

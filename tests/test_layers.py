@@ -19,6 +19,8 @@ OWNER = {
     "opuslib_next": "device/opus.py",
     "onnxruntime": "engines/runtime/ort.py",
     "soxr": "device/clip.py",
+    "soundfile": "device/sound_file.py",
+    "pyloudnorm": "engines/loudness.py",
     "wyoming": "daemon/bridges/wyoming_conversation.py",
     "pycuda": "device/cuda.py",
     "cuda": "device/cuda.py",

@@ -37,7 +37,7 @@ KEYS = {
         "reconnect_min_s",
         "reconnect_max_s",
     ],
-    "audio": ["output", "device", "lead_ms", "path"],
+    "audio": ["output", "device", "lead_ms", "loudness_lufs", "path"],
     "voice": ["packs", "default", "speaker", "length_scale", "noise_scale", "noise_w", "seed"],
     "engine": ["backend", "precision", "threads", "plans"],
     "memory": ["pinned_limit_mb", "pool_buffers"],
@@ -46,12 +46,15 @@ KEYS = {
     "journal": ["file", "keep", "speak_after_restart_s"],
     "cache": ["enabled", "folder", "max_mb", "min_free_mb", "phrases"],
     "limits": ["max_text_chars", "max_queue", "max_queue_bytes", "max_commands_per_s", "phonemes_timeout_s"],
+    "chimes": ["folder", "overlap_ms", "critical", "important", "message", "notification", "progress"],
     "homeassistant": ["enabled", "discovery_prefix"],
     "hermes": ["enabled", "site_ids", "max_wav_mb"],
     "wyoming": ["enabled", "host", "port"],
 }
 
 BOUNDS = {
+    "audio.loudness_lufs": (-40.0, -10.0),
+    "chimes.overlap_ms": (0, 200),
     "mqtt.port": (1, 65535),
     "mqtt.keepalive_s": (5, 3600),
     "mqtt.session_expiry_s": (0, 86400),

@@ -14,9 +14,11 @@ import pytest
 from simulators import tiny_voice
 
 from daemon.errors import RenderQueueFullError, StoppedError
+from daemon.framing import Framing
 from daemon.inbox import Inbox, RenderEnded, ThreadDied
 from daemon.job import Job
 from daemon.rendering import Renderers, RenderOrder
+from device.bell import bell
 from device.errors import SinkError
 from device.format import PERIOD, Samples
 from device.memory import HostBufferPool
@@ -136,6 +138,19 @@ def make(tmp_path: Path) -> Iterator[Make]:
             return stack.enter_context(contextlib.closing(Rig(tmp_path, **options)))  # type: ignore[arg-type]
 
         yield rig
+
+
+def test_a_rendered_command_has_its_chimes(make: Make) -> None:
+    rig, consumer = make(), Consumer()
+    framing = Framing.of(bell("attention"), bell("done"), overlap_ms=60)
+    rig.submit(consumer, framing=framing)
+    ended = rig.ended()
+    expected = rig.expected()
+    assert ended.error is None
+    assert consumer.sound.size == framing.extra + expected.size
+    np.testing.assert_array_equal(consumer.sound[: framing.lead], framing.head)
+    alone = expected[framing.tail.size : -framing.overlap]
+    np.testing.assert_allclose(consumer.sound[framing.lead + framing.tail.size :][: alone.size], alone, atol=1e-4)
 
 
 def test_an_order_gives_all_samples_in_order(make: Make) -> None:

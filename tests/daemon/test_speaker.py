@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from daemon.chimes import NO_CHIMES, Chimes
 from daemon.commands import (
     Cancel,
     ConfigSet,
@@ -25,6 +26,7 @@ from daemon.commands import (
     VoicesGet,
     VolumeSet,
 )
+from daemon.config import ChimesConfig
 from daemon.errors import PayloadError
 from daemon.events import (
     Accepted,
@@ -67,8 +69,9 @@ from daemon.job import Job
 from daemon.journal import PLAUSIBLE_WALL, Clock, Journal
 from daemon.queue import Waiting
 from daemon.speaker import Bounds, Hands, Speaker
+from device.bell import bell
 from device.errors import PoolClosedError, SinkError
-from device.format import Samples
+from device.format import RATE, Samples
 from engines.errors import (
     EngineError,
     PhonemizerDiedError,
@@ -87,7 +90,7 @@ BOUNDS = Bounds(queue=CAPACITY, queue_bytes=1000, rate_per_s=1000, burst=1000, r
 class Bench:
     """A speaker without engine and player: what it published, what it began, whom it cut."""
 
-    def __init__(self, journal: Journal | None = None, **bounds: Any) -> None:  # noqa: ANN401
+    def __init__(self, journal: Journal | None = None, chimes: Chimes = NO_CHIMES, **bounds: Any) -> None:  # noqa: ANN401
         self.events: list[Event] = []
         self.origins: list[Origin] = []
         self.begun: list[Waiting] = []
@@ -104,7 +107,7 @@ class Bench:
             apply=self.settings.append,
             voices=lambda: [VoiceInfo(name="joe", language="en-us", speakers=())],
         )
-        self.speaker = Speaker(replace(BOUNDS, **bounds), self.journal, "null", hands)
+        self.speaker = Speaker(replace(BOUNDS, **bounds), self.journal, "null", hands, chimes)
 
     def publish(self, event: Event, origin: Origin) -> None:
         self.events.append(event)
@@ -561,6 +564,11 @@ class TestExpiry:
         assert bench.began == ["a", "a"]
 
 
+@pytest.fixture
+def chimed() -> Bench:
+    return Bench(chimes=Chimes.load(ChimesConfig(important="attention"), -23))
+
+
 class TestOrigin:
     def test_all_that_is_said_of_a_command_goes_where_it_came_from(self, bench: Bench) -> None:
         origin = Origin("reply/here", b"7", (("trace", "t"),))
@@ -630,6 +638,48 @@ class TestClip:
         failed = next(e for e in again.events if isinstance(e, Failed) and e.id == "b")
         assert failed.code == "interrupted"
         assert again.origins[again.events.index(failed)] == origin
+
+
+class TestChimes:
+    def test_count_in_what_a_command_has_to_wait_for(self, chimed: Bench) -> None:
+        chimed.speak("a", text="", chime="attention")
+        chimed.speak("b", text="")
+        accepted = chimed.events[-1]
+        assert isinstance(accepted, Accepted)
+        assert accepted.starts_in_s == pytest.approx(bell("attention").size / RATE, abs=0.1)
+
+    def test_so_does_a_clip(self, bench: Bench) -> None:
+        bench.handle(SpeakReceived(Speak(id="a", text=""), 0.0, clip=np.zeros(3 * RATE, np.float32)))
+        bench.speak("b")
+        accepted = bench.events[-1]
+        assert isinstance(accepted, Accepted)
+        assert accepted.starts_in_s == 3.0
+
+    def test_teach_nothing_about_the_length_of_texts(self, chimed: Bench) -> None:
+        for count in range(20):
+            chimed.speak(f"a{count}", text="x" * 10, chime="attention")
+            chimed.start(f"a{count}")
+            heard_s = 10 * 0.065 + chimed.begun[-1].extra_s
+            chimed.handle(PlaybackEnded(f"a{count}", chimed.now, heard_s))
+        chimed.speak("b", text="x" * 100)
+        chimed.speak("c")
+        accepted = chimed.events[-1]
+        assert isinstance(accepted, Accepted)
+        assert accepted.starts_in_s == 6.5
+
+    def test_that_there_are_none_of_are_refused_before_anything_is_said(self, chimed: Bench) -> None:
+        chimed.speak("a", chime="gong")
+        assert chimed.kinds("a") == ["rejected"]
+        assert not chimed.begun
+        rejected = chimed.events[-1]
+        assert isinstance(rejected, Rejected)
+        assert rejected.code == "chime"
+
+    def test_of_the_priority_are_kept_over_a_restart(self, chimed: Bench) -> None:
+        chimed.speak("a")
+        chimed.speak("b", Priority.IMPORTANT)
+        again = TestAfterACrash.restarted(chimed, 5)
+        assert again.begun[-1].command.chime == "attention"
 
 
 class TestAfterACrash:

@@ -14,10 +14,12 @@ import pytest
 from simulators import tiny_voice
 
 from daemon.cache import Keeper, PhraseCache
+from daemon.framing import Framing
 from daemon.inbox import Inbox, PlaybackEnded, RealtimeAnswer, SynthesisEnded
 from daemon.job import Job
 from daemon.player import Player
 from daemon.synthesis import Engines, Kept, Order, SynthesisThread
+from device.bell import bell
 from device.format import PERIOD, RATE, Samples
 from device.memory import HostBufferPool
 from device.null import NullSink
@@ -170,6 +172,35 @@ def test_a_sound_from_outside_is_played_as_it_is(make: Make, start: int) -> None
     assert heard.size == clip.size - start
     assert done.audio_s == pytest.approx(clip.size / RATE)
     assert len(voice.cache) == 0
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_chimes_are_around_the_speech_whether_it_is_kept_or_not(make: Make, times: int) -> None:
+    voice = make()
+    _, speech = voice.order(Order(Job("y"), TEXT, "", None, 1.0, cache=False, seed=5))
+    framing = Framing.of(bell("attention"), bell("done"), overlap_ms=60)
+    for _ in range(times):
+        job = Job("x")
+        done, heard = voice.order(Order(job, TEXT, "", None, 1.0, cache=times > 1, framing=framing, seed=5))
+    assert done.cached is (times > 1)
+    assert heard.size == framing.extra + speech.size
+    assert done.audio_s == pytest.approx(heard.size / RATE)
+    assert job.sentences[0] == framing.lead
+    alone = slice(framing.lead + framing.tail.size, framing.lead + speech.size - framing.overlap)
+    np.testing.assert_allclose(heard[alone], speech[framing.tail.size : -framing.overlap], atol=1e-4)
+    np.testing.assert_array_equal(heard[: framing.lead], framing.head)
+    np.testing.assert_array_equal(heard[framing.lead + speech.size :], bell("done")[framing.overlap :])
+
+
+def test_what_goes_on_has_no_second_chime(make: Make) -> None:
+    voice = make()
+    framing = Framing.of(bell("attention"), None, overlap_ms=0)
+    whole = Job("x")
+    _, heard = voice.order(Order(whole, TEXT, "", None, 1.0, cache=False, framing=framing, seed=5))
+    again = Job("x", start=whole.words[2])
+    _, rest = voice.order(Order(again, TEXT, "", None, 1.0, cache=False, framing=framing, seed=5))
+    assert again.words == whole.words
+    np.testing.assert_allclose(rest[PERIOD:], heard[whole.words[2] :][PERIOD:], atol=1e-4)
 
 
 def test_pinned_phrases_are_there_before_they_are_said(make: Make) -> None:
