@@ -111,6 +111,7 @@ needed_packages() {
   fi
   if [[ $1 == test ]]; then
     printf '%s\n' g++ pulseaudio pulseaudio-utils opus-tools mosquitto-clients shellcheck
+    printf '%s\n' gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good # 5 MB: receives RTP
   fi
 }
 

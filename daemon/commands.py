@@ -90,7 +90,7 @@ class Chime(BaseModel):
 
 
 class Speak(Command):
-    """Say a text: `speak`; or, with `output` `stream` or `file`, `render`."""
+    """Say a text: `speak`; or, with `output` `stream`, `file` or `rtp`, `render`."""
 
     shorthand: ClassVar[str] = "text"
 
@@ -118,7 +118,9 @@ class Speak(Command):
     on_interrupt: Literal["resume", "drop"] | None = None
     """What becomes of it once interrupted: resumed from the word, or superseded. Left out: notification and progress
     are dropped, all else is resumed."""
-    output: Literal["speaker", "stream", "file"] = "speaker"
+    output: Literal["speaker", "stream", "file", "rtp"] = "speaker"
+    target: Annotated[Printable, Field(max_length=64)] | None = None
+    """Of output `rtp`: one of the configured addresses, the first where it is left out."""
     chime: ChimeName | Chime | None = None
     """Sounds around the speech: a name stands for the one before it, empty for none. Left out: as configured for the
     priority."""
@@ -227,8 +229,40 @@ class Ping(ControlCommand):
     """Ask whether anybody is there: `ping`."""
 
 
+class StreamQuality(ControlCommand):
+    """Adapt what is encoded to the listener's link, from the next packet on: `stream/quality`."""
+
+    id: Name | None = None
+    """Of the one command to adapt; or"""
+    all: Literal[True] | None = None
+    """every one that is being encoded, and those to come."""
+    bitrate: Annotated[int, Field(ge=6000, le=510_000)] | None = None
+    """Bits per second."""
+    loss_percent: Annotated[int, Field(ge=0, le=100)] | None = None
+    """Packets that do not arrive: above 0 each is repeated, coarsely, in the next."""
+    frame_ms: Literal[10, 20, 40, 60] | None = None
+    """Milliseconds of speech per packet."""
+
+    @model_validator(mode="after")
+    def _names_one(self) -> StreamQuality:
+        if (self.id is None) == (self.all is None):
+            raise ValueError("give exactly one of id and all")
+        return self
+
+
 Control: TypeAlias = (
-    Cancel | Pause | Resume | Skip | VolumeSet | MuteSet | VoiceSet | ConfigSet | QueueGet | VoicesGet | Ping
+    Cancel
+    | Pause
+    | Resume
+    | Skip
+    | VolumeSet
+    | MuteSet
+    | VoiceSet
+    | ConfigSet
+    | StreamQuality
+    | QueueGet
+    | VoicesGet
+    | Ping
 )
 """Everything but `Speak`."""
 
@@ -244,6 +278,7 @@ COMMANDS: Final[Mapping[str, type[AnyCommand]]] = {
     "mute/set": MuteSet,
     "voice/set": VoiceSet,
     "config/set": ConfigSet,
+    "stream/quality": StreamQuality,
     "queue/get": QueueGet,
     "voices/get": VoicesGet,
     "ping": Ping,

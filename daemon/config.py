@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 from daemon.config_bridges import HermesConfig, HomeAssistantConfig, WyomingConfig
 from daemon.config_chimes import ChimesConfig
 from daemon.config_problems import KeySchema, problems
+from daemon.config_rtp import RtpConfig
 from daemon.config_sections import (
     AudioConfig,
     CacheConfig,
@@ -44,6 +45,7 @@ __all__ = [
     "MemoryConfig",
     "MqttConfig",
     "RenderConfig",
+    "RtpConfig",
     "VoiceConfig",
     "WyomingConfig",
     "journal_file",
@@ -74,6 +76,7 @@ class Config(Section):
     cache: CacheConfig = Field(default_factory=CacheConfig)
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
     chimes: ChimesConfig = Field(default_factory=ChimesConfig)
+    rtp: RtpConfig = Field(default_factory=RtpConfig)
     homeassistant: HomeAssistantConfig = Field(default_factory=HomeAssistantConfig)
     hermes: HermesConfig = Field(default_factory=HermesConfig)
     wyoming: WyomingConfig = Field(default_factory=WyomingConfig)

@@ -12,6 +12,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from device.opus import OpusSettings
+
 TOPIC_CHARACTER: Final = r"[^/+#\s\x00-\x1f\x7f-\x9f]"
 """What one level of an MQTT topic may hold. MQTT allows spaces, but people then quote topics wrongly in shells."""
 
@@ -242,6 +244,27 @@ class EncoderConfig(Section):
     complexity: int = Field(
         default=5, ge=0, le=10, description="Effort of the encoder, more sounding better; level, 10 being the most"
     )
+    rate: Literal[24000, 48000] = Field(
+        default=48000, description="What listeners play it at, what they cannot hear being left out; hertz"
+    )
+    dtx: bool = Field(default=False, description="Whether silence is hardly encoded at all")
+    drop_warn: float = Field(
+        default=0.01,
+        ge=0.0,
+        le=1.0,
+        description="Share of a command's packets that may be lost here before the log tells; share, 0.01 being 1 %",
+    )
+
+    @property
+    def settings(self) -> OpusSettings:
+        """Say it to an encoder."""
+        return OpusSettings(
+            bitrate=self.bitrate,
+            complexity=self.complexity,
+            frame_ms=self.frame_ms,
+            rate=self.rate,
+            dtx=self.dtx,
+        )
 
 
 class RenderConfig(Section):

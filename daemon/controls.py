@@ -17,6 +17,7 @@ from daemon.commands import (
     QueueGet,
     Resume,
     Skip,
+    StreamQuality,
     VoiceSet,
     VoicesGet,
     VolumeSet,
@@ -47,8 +48,13 @@ class Controls:
         *,
         apply: Callable[[Settings], None],
         voices: Callable[[], Sequence[VoiceInfo]],
+        adapt: Callable[[StreamQuality], Sequence[str]],
     ) -> None:
-        """`apply` makes settings effective and reports them; `voices` lists those that are imported."""
+        """`apply` makes settings effective and reports them; `voices` lists those that are imported.
+
+        `adapt` tells encoders what to do, and gives the ids of the commands that they are at.
+        """
+        self._adapt = adapt
         self._playback = playback
         self._renders = renders
         self._journal = journal
@@ -87,13 +93,20 @@ class Controls:
             case ConfigSet():
                 wanted = command.model_dump(exclude={"request", "reply_to", "version"})
                 answer = self._set(command, "config/set", version=command.version, **wanted)
-            case QueueGet():
-                answer = self._queue(command)
-            case VoicesGet():
-                answer = Voices(request=command.request, voices=tuple(self._voices()))
-            case Ping():
-                answer = Pong(request=command.request)
+            case StreamQuality():
+                answer = self._done(command, "stream/quality", self._adapt(command))
+            case QueueGet() | VoicesGet() | Ping():
+                answer = self._tell(command)
         return answer
+
+    def _tell(self, command: QueueGet | VoicesGet | Ping) -> Answer:
+        match command:
+            case QueueGet():
+                return self._queue(command)
+            case VoicesGet():
+                return Voices(request=command.request, voices=tuple(self._voices()))
+            case Ping():
+                return Pong(request=command.request)
 
     def _cancel(self, command: Cancel, now: float) -> list[str]:
         def wanted(waiting: Waiting) -> bool:

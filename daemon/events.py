@@ -53,6 +53,8 @@ class Accepted(_Event):
     """Utterances that will be spoken before it, as things stand."""
     starts_in_s: float | None = None
     """Estimated from the lengths of those; left out while paused."""
+    sdp: str | None = None
+    """Of output `rtp`: what a receiver must know (SDP)."""
 
 
 class Started(_Event):
@@ -62,6 +64,8 @@ class Started(_Event):
     ttfa_ms: float
     """Time to first audio: since the command came in, time in the queue included."""
     output: str
+    fallback: str | None = None
+    """Why it is raw PCM instead of Opus; left out where it is as it was asked for."""
 
 
 class Word(_Event):
@@ -118,7 +122,9 @@ class Finished(_Event):
     total_ms: float
     """Since the command came in."""
     location: str | None = None
-    """The file's name, or the stream's topic."""
+    """The file's name, the stream's topic, or the RTP target."""
+    fallback: str | None = None
+    """Why it is raw PCM instead of Opus; left out where it is as it was asked for."""
 
 
 class Cancelled(_Event):
@@ -161,7 +167,7 @@ class Rejected(_Payload):
     """Of a control command its `request`; None where the payload had none that could be read."""
     time: datetime = Field(default_factory=_now)
     code: str
-    """encoding, json, field, too_long, too_large, retained, topic, reply_to, output, sound, chime, rate, busy,
+    """encoding, json, field, too_long, too_large, retained, topic, reply_to, output, target, sound, chime, rate, busy,
     queue_full, storage, stopped."""
     reason: str
 

@@ -149,6 +149,10 @@ class RenderStarted:
 
     id: str
     at: float
+    location: str = ""
+    """Where they are; empty: where was said before."""
+    fallback: str = ""
+    """Why they are raw PCM, which nobody asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +162,7 @@ class AudioPage:
     id: str
     topic: str
     page: bytes
+    content_type: str = "audio/ogg; codecs=opus"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +176,9 @@ class RenderEnded:
     compute_s: float = 0.0
     error: Exception | None = None
     """What ended it before its end; None where it was stopped by its job."""
+    location: str = ""
+    """See `RenderStarted`."""
+    fallback: str = ""
 
 
 @dataclass(frozen=True, slots=True)

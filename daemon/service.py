@@ -12,7 +12,7 @@ from typing import Final
 
 from daemon.cache import Keeper, PhraseCache
 from daemon.chimes import Chimes
-from daemon.config import Config, packs_folder, phrases_folder, plans_folder, renders_folder
+from daemon.config import Config, packs_folder, phrases_folder, plans_folder
 from daemon.engine_room import BUFFER_FRAMES, make_engines, preferences
 from daemon.errors import DaemonError
 from daemon.events import Event, Settings, VoiceInfo
@@ -106,9 +106,7 @@ class Service:
         )
         self._preferred = config.voice.default
         self._chimes = Chimes.load(config.chimes, config.audio.loudness_lufs)
-        self.outputs = Outputs(
-            renders_folder(config), config.render.file_format, config.encoder, topic_of=topic_of, post=self.inbox.put
-        )
+        self.outputs = Outputs(config, topic_of=topic_of, post=self.inbox.put)
         hands = Hands(
             publish=publish,
             begin=self._begin,
@@ -116,6 +114,9 @@ class Service:
             render=self._render,
             apply=self._apply,
             voices=self._voices,
+            adapt=self.outputs.set_quality,
+            check=self.outputs.check,
+            describe=self.outputs.describe,
         )
         self.speaker = Speaker(_bounds(config), journal, sink.description, hands, self._chimes)
 
@@ -192,7 +193,7 @@ class Service:
     def _render(self, waiting: Waiting) -> tuple[Job, str]:
         command = waiting.command
         job = Job(command.id)
-        take, location = self.outputs.begin(command, waiting.take)
+        take, location = self.outputs.begin(command, waiting.take, job.stopped)
         try:
             voice = command.voice
             if not voice and command.language is not None:

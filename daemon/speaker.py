@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from daemon.chimes import NO_CHIMES, Chimes
-from daemon.commands import LARGEST_RATE, SMALLEST_RATE, Speak
+from daemon.commands import LARGEST_RATE, SMALLEST_RATE, Speak, StreamQuality
 from daemon.controls import Controls
 from daemon.errors import PayloadError
 from daemon.events import Accepted, Event, Settings, VoiceInfo
@@ -89,6 +89,12 @@ class Hands:
     apply: Callable[[Settings], None]
     """Make settings effective, and report them."""
     voices: Callable[[], Sequence[VoiceInfo]]
+    adapt: Callable[[StreamQuality], Sequence[str]] = lambda _: ()
+    """Adapt what is being encoded; gives the ids."""
+    check: Callable[[Speak], None] = lambda _: None
+    """PayloadError where there is no way out for a command."""
+    describe: Callable[[Speak], str | None] = lambda _: None
+    """Give the SDP of a command's sound."""
 
 
 class Speaker:
@@ -108,7 +114,9 @@ class Speaker:
             cut=hands.cut,
         )
         self._renders = Renders(self._ledger, bounds.renders, hands.render)
-        self._controls = Controls(self._playback, self._renders, journal, apply=hands.apply, voices=hands.voices)
+        self._controls = Controls(
+            self._playback, self._renders, journal, apply=hands.apply, voices=hands.voices, adapt=hands.adapt
+        )
         self._rates = RateLimiter(bounds.rate_per_s, bounds.burst)
         self._arrivals = count(1)
         self._stopped = False
@@ -208,6 +216,7 @@ class Speaker:
             raise PayloadError(
                 "rate", f"more than {self._bounds.rate_per_s:g} commands a second from one sender", command.id
             )
+        self._hands.check(command)
         settled = self._chimes.settled(self._settled(command))
         waiting = Waiting(
             settled,
@@ -222,7 +231,7 @@ class Speaker:
         (self._renders if command.output != "speaker" else self._playback).check(waiting)
         self._ledger.accept(waiting, at)
         if command.output != "speaker":
-            self._tell_ahead(command.id, message.origin, len(self._renders))
+            self._tell_ahead(command.id, message.origin, len(self._renders), self._hands.describe(command))
             self._renders.submit(waiting)
         else:
             self._playback.submit(waiting, now, lambda: self._tell_accepted(waiting, message.origin, now))
@@ -238,8 +247,8 @@ class Speaker:
         ahead, starts_in_s = self._playback.place(waiting, now)
         self._ledger.tell(Accepted(id=waiting.id, ahead=ahead, starts_in_s=starts_in_s), origin)
 
-    def _tell_ahead(self, command_id: str, origin: Origin, ahead: int = 0) -> None:
-        self._ledger.tell(Accepted(id=command_id, ahead=ahead), origin)
+    def _tell_ahead(self, command_id: str, origin: Origin, ahead: int = 0, sdp: str | None = None) -> None:
+        self._ledger.tell(Accepted(id=command_id, ahead=ahead, sdp=sdp), origin)
 
 
 def _deadline(command: Speak, received_at: float) -> float:

@@ -87,6 +87,10 @@ class SinkError(DeviceError):
         super().__init__(f"{sink}: {reason}" + (f" ({advice})" if advice else ""))
 
 
+class NoEncoderError(SinkError):
+    """Nothing can be encoded, whatever it is: the library is missing, or refuses."""
+
+
 class ClipError(DeviceError):
     """A sound from outside cannot be played as it is."""
 

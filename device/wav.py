@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import wave
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,9 @@ class WavSink:
     longest possible file and readers go on until the pipe ends.
     """
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, *, file: io.RawIOBase | None = None) -> None:
+        """Take note of it. `file`: written to, and closed, in place of one at `path`, which names it."""
+        self._given = file
         self._path = Path(path)
         self._file: BinaryIO | None = None
         self._wav: wave.Wave_write | None = None
@@ -55,9 +58,9 @@ class WavSink:
         """See `Sink.open`."""
         if self._wav is not None:
             return
-        self._file = open_output(self._path)
+        file = self._file = cast("BinaryIO", self._given) or open_output(self._path)
         self._frames = 0
-        self._wav = wave.open(self._file, "wb")  # noqa: SIM115  close() closes it
+        self._wav = wave.open(file, "wb")  # noqa: SIM115  close() closes it
         self._wav.setnchannels(CHANNELS)
         self._wav.setsampwidth(SAMPLE_BYTES)
         self._wav.setframerate(RATE)

@@ -41,18 +41,23 @@ KEYS = {
     "voice": ["packs", "default", "speaker", "length_scale", "noise_scale", "noise_w", "seed"],
     "engine": ["backend", "precision", "threads", "plans"],
     "memory": ["pinned_limit_mb", "pool_buffers"],
-    "encoder": ["codec", "bitrate", "frame_ms", "complexity"],
+    "encoder": ["codec", "bitrate", "frame_ms", "complexity", "rate", "dtx", "drop_warn"],
     "render": ["shared", "folder", "file_format", "max_renders"],
     "journal": ["file", "keep", "speak_after_restart_s"],
     "cache": ["enabled", "folder", "max_mb", "min_free_mb", "phrases"],
     "limits": ["max_text_chars", "max_queue", "max_queue_bytes", "max_commands_per_s", "phonemes_timeout_s"],
     "chimes": ["folder", "overlap_ms", "critical", "important", "message", "notification", "progress"],
+    "rtp": ["targets", "ttl", "interface", "payload_type", "loss_percent"],
     "homeassistant": ["enabled", "discovery_prefix"],
     "hermes": ["enabled", "site_ids", "max_wav_mb"],
     "wyoming": ["enabled", "host", "port"],
 }
 
 BOUNDS = {
+    "rtp.ttl": (1, 255),
+    "rtp.payload_type": (96, 126),
+    "rtp.loss_percent": (0, 100),
+    "encoder.drop_warn": (0.0, 1.0),
     "audio.loudness_lufs": (-40.0, -10.0),
     "chimes.overlap_ms": (0, 200),
     "mqtt.port": (1, 65535),
@@ -333,7 +338,8 @@ def values(key: KeySchema) -> st.SearchStrategy[Any]:
 def configs(draw: st.DrawFn) -> Config:
     table: dict[str, dict[str, Any]] = {name: {} for name in KEYS}
     for section, key, key_schema in all_keys():
-        if (value := draw(values(key_schema))) is not None:
+        possible = st.just(("239.255.0.1:5004", "[ff15::1]:5006")) if key == "targets" else values(key_schema)
+        if (value := draw(possible)) is not None:
             table[section][key] = value
     waits = [table["mqtt"]["reconnect_min_s"], table["mqtt"]["reconnect_max_s"]]
     table["mqtt"]["reconnect_min_s"], table["mqtt"]["reconnect_max_s"] = sorted(waits)
