@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 from daemon.config_bridges import HermesConfig, HomeAssistantConfig, WyomingConfig
 from daemon.config_chimes import ChimesConfig
 from daemon.config_problems import KeySchema, problems
+from daemon.config_recorder import RecorderConfig
 from daemon.config_rtp import RtpConfig
 from daemon.config_sections import (
     AudioConfig,
@@ -44,6 +45,7 @@ __all__ = [
     "LimitsConfig",
     "MemoryConfig",
     "MqttConfig",
+    "RecorderConfig",
     "RenderConfig",
     "RtpConfig",
     "VoiceConfig",
@@ -53,6 +55,7 @@ __all__ = [
     "packs_folder",
     "phrases_folder",
     "plans_folder",
+    "recordings_folder",
     "renders_folder",
     "section_keys",
 ]
@@ -77,6 +80,7 @@ class Config(Section):
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
     chimes: ChimesConfig = Field(default_factory=ChimesConfig)
     rtp: RtpConfig = Field(default_factory=RtpConfig)
+    recorder: RecorderConfig = Field(default_factory=RecorderConfig)
     homeassistant: HomeAssistantConfig = Field(default_factory=HomeAssistantConfig)
     hermes: HermesConfig = Field(default_factory=HermesConfig)
     wyoming: WyomingConfig = Field(default_factory=WyomingConfig)
@@ -125,6 +129,11 @@ def journal_file(config: Config) -> Path:
 def renders_folder(config: Config) -> Path:
     """Tell where files of speech are put: as configured, else in the state folder."""
     return Path(config.render.folder) if config.render.folder else _state_folder() / "renders"
+
+
+def recordings_folder(config: Config) -> Path:
+    """Tell where recordings of what was said are put: as configured, else in the state folder."""
+    return Path(config.recorder.folder) if config.recorder.folder else _state_folder() / "recordings"
 
 
 def phrases_folder(config: Config) -> Path:

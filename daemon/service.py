@@ -12,7 +12,7 @@ from typing import Final
 
 from daemon.cache import Keeper, PhraseCache
 from daemon.chimes import Chimes
-from daemon.config import Config, packs_folder, phrases_folder, plans_folder
+from daemon.config import Config, packs_folder, phrases_folder, plans_folder, recordings_folder
 from daemon.engine_room import BUFFER_FRAMES, make_engines, preferences
 from daemon.errors import DaemonError
 from daemon.events import Event, Settings, VoiceInfo
@@ -22,6 +22,7 @@ from daemon.journal import Journal
 from daemon.outputs import Outputs
 from daemon.player import Player
 from daemon.queue import Waiting
+from daemon.recorder import Recorder
 from daemon.rendering import Renderers, RenderOrder
 from daemon.speaker import Bounds, Hands, Speaker
 from daemon.synthesis import Kept, Order, SynthesisThread
@@ -97,12 +98,14 @@ class Service:
         )
         self._player = Player(sink, self.inbox.put, lead_s=config.audio.lead_ms / 1000)
         self._kept = self._make_cache(config) if config.cache.enabled else None
+        self._recorder = self._make_recorder(config) if config.recorder.enabled else None
         self._engine = SynthesisThread(
             partial(make_engines, config, self._phonemizer, self._precedence),
             self._player,
             self._kept,
             self.inbox.put,
             self._precedence,
+            self._recorder,
         )
         self._preferred = config.voice.default
         self._chimes = Chimes.load(config.chimes, config.audio.loudness_lufs)
@@ -131,6 +134,8 @@ class Service:
         self._player.start()
         if self._kept is not None:
             self._kept.keeper.start()
+        if self._recorder is not None:
+            self._recorder.start()
         self.outputs.clear_leftovers()
         voice = engines.shelf.get()  # loaded, so that this asks nothing of a GPU
         self._render_on = beside(voice, self._plans, capacity=BUFFER_FRAMES)
@@ -145,6 +150,9 @@ class Service:
         )
         return Kept(cache, Keeper(cache, self.inbox.put), settings.phrases)
 
+    def _make_recorder(self, config: Config) -> Recorder:
+        return Recorder(recordings_folder(config), config.recorder.keep, config.encoder.settings, self.inbox.put)
+
     def stop(self) -> None:
         """Fall silent, end the threads, free everything. Raises nothing; a thread that hangs is left behind."""
         self._engine.stop()
@@ -156,8 +164,12 @@ class Service:
         if self._kept is not None:
             self._kept.keeper.stop()
             threads.append(self._kept.keeper)
+        if self._recorder is not None:
+            threads.append(self._recorder)
         deadline = time.monotonic() + _STOP_S
         for thread in threads:
+            if thread is self._recorder:
+                self._recorder.stop()  # once the engine thread has ended, so that the last recording has an end
             if thread.is_alive():
                 thread.join(max(0.0, deadline - time.monotonic()))
         self.renderers.free()

@@ -16,6 +16,7 @@ from daemon.framing import Framing
 from daemon.inbox import Inbox, SynthesisEnded
 from daemon.job import Job
 from daemon.player import Player
+from daemon.recorder import Recorder, Said
 from daemon.worker import Worker
 from device.errors import PoolClosedError
 from device.format import RATE, Samples, seconds
@@ -81,6 +82,7 @@ class SynthesisThread(Worker):
         kept: Kept | None,
         post: Callable[[Inbox], None],
         precedence: Precedence | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         """`make` is called first of all in the thread; `made` then has its result, or what it raised.
 
@@ -90,6 +92,7 @@ class SynthesisThread(Worker):
         self.made: Final[Future[Engines]] = Future()
         self._make = make
         self._precedence = precedence or Precedence()
+        self._recorder = recorder
         self._synthesizer: Synthesizer
         self._shelf: VoiceShelf
         self._player = player
@@ -173,6 +176,8 @@ class SynthesisThread(Worker):
             chunks = self._recorded(chunks, phrase)
             if order.framing is not None:
                 chunks = order.framing.around(chunks, lambda sound: self._sound(sound, tally, job), job.start)
+            if self._recorder is not None:
+                chunks = self._recorder.tape(Said(job.id, order.text, voice.info.name), chunks, job.stopped.is_set)
             for chunk in chunks:
                 self._player.play(job, chunk)
         except (SpeechError, PoolClosedError) as error:

@@ -48,12 +48,14 @@ KEYS = {
     "limits": ["max_text_chars", "max_queue", "max_queue_bytes", "max_commands_per_s", "phonemes_timeout_s"],
     "chimes": ["folder", "overlap_ms", "critical", "important", "message", "notification", "progress"],
     "rtp": ["targets", "ttl", "interface", "payload_type", "loss_percent"],
+    "recorder": ["enabled", "folder", "keep"],
     "homeassistant": ["enabled", "discovery_prefix"],
     "hermes": ["enabled", "site_ids", "max_wav_mb"],
     "wyoming": ["enabled", "host", "port"],
 }
 
 BOUNDS = {
+    "recorder.keep": (1, 1000),
     "rtp.ttl": (1, 255),
     "rtp.payload_type": (96, 126),
     "rtp.loss_percent": (0, 100),
