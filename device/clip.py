@@ -1,4 +1,4 @@
-"""A sound that comes from outside as the bytes of a WAV file. The only module that imports soxr."""
+"""A sound that comes from outside as the bytes of a WAV file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from device.errors import ClipError
 from device.format import RATE, Samples
+from device.resampler import to_house_rate
 
 LONGEST_S: Final = 120.0
 """23 MB of samples. A jingle takes seconds; what lasts longer belongs to a player of its own."""
@@ -56,9 +57,7 @@ def read_wav(data: bytes) -> Samples:
     if form.channels > 1:
         values = values.reshape(-1, form.channels).mean(axis=1, dtype=np.float32)
     if form.rate != RATE and values.size:
-        import soxr  # noqa: PLC0415  a library of 10 MB that few devices ever need
-
-        values = soxr.resample(values, form.rate, RATE)
+        values = to_house_rate(values, form.rate)
     clipped: Samples = np.clip(np.nan_to_num(values), -1, 1).astype(np.float32, copy=False)
     return clipped
 

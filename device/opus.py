@@ -171,6 +171,16 @@ class OpusSink:
         """See `Sink.pending`: a file has played what it has taken."""
         return 0
 
+    @property
+    def period(self) -> int:
+        """See `Sink.period`."""
+        return 0
+
+    @property
+    def underruns(self) -> int:
+        """See `Sink.underruns`."""
+        return 0
+
     def open(self) -> None:
         """See `Sink.open`."""
         if self._ogg is not None:
@@ -186,6 +196,10 @@ class OpusSink:
         self._carry = np.zeros(encoder.frame, np.float32)
         self._carried = 0
         self._encoded = 0
+
+    def check(self) -> None:
+        """See `Sink.check`."""
+        self._opened()
 
     def write(self, samples: Samples) -> None:
         """See `Sink.write`. Whole packets are encoded from the given memory itself."""
