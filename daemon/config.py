@@ -8,10 +8,10 @@ from typing import Final
 
 from pydantic import Field, ValidationError
 
+from daemon.config_audio import AudioConfig
 from daemon.config_bridges import HermesConfig, HomeAssistantConfig, WyomingConfig
 from daemon.config_problems import KeySchema, problems
 from daemon.config_sections import (
-    AudioConfig,
     CacheConfig,
     DeviceConfig,
     EncoderConfig,
