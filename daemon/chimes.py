@@ -13,6 +13,7 @@ from daemon.commands import Chime, Speak
 from daemon.config import ChimesConfig
 from daemon.errors import ChimeError, PayloadError
 from daemon.framing import Framing
+from daemon.level import gain_of
 from device.bell import BELL_LUFS, bell
 from device.errors import SoundFileError
 from device.format import Samples, seconds
@@ -64,7 +65,7 @@ class Chimes:
         before, after = (self.sounds.get(name) for name in _names(command.chime))
         if before is None and after is None:
             return None
-        return Framing.of(before, after, overlap_ms=self.overlap_ms, gain=command.volume)
+        return Framing.of(before, after, overlap_ms=self.overlap_ms, gain=gain_of(command.volume))
 
     def length_s(self, command: Speak) -> float:
         """Give by how much the chimes make a command longer."""

@@ -77,7 +77,7 @@ class Command(BaseModel):
     """A topic on which its events come too: for MQTT 3.1.1, which has no response topic."""
 
 
-ChimeName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{0,64}$")]
+ChimeName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]*$", max_length=64)]
 
 
 class Chime(BaseModel):

@@ -8,13 +8,13 @@ from typing import Final
 
 from pydantic import Field, ValidationError
 
+from daemon.config_audio import AudioConfig
 from daemon.config_bridges import HermesConfig, HomeAssistantConfig, WyomingConfig
 from daemon.config_chimes import ChimesConfig
 from daemon.config_problems import KeySchema, problems
 from daemon.config_recorder import RecorderConfig
 from daemon.config_rtp import RtpConfig
 from daemon.config_sections import (
-    AudioConfig,
     CacheConfig,
     DeviceConfig,
     EncoderConfig,

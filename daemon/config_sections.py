@@ -129,36 +129,6 @@ class MqttConfig(Section):
         return value
 
 
-class AudioConfig(Section):
-    """Where speech goes."""
-
-    output: Literal["alsa", "wav", "null"] = Field(
-        default="alsa", description="Kind of output: a loudspeaker, a WAV file, or nothing at a loudspeaker's pace"
-    )
-    device: Text = Field(default="default", description=f'ALSA PCM name of the loudspeaker for output "alsa"; {TEXT}')
-    lead_ms: int = Field(
-        default=40,
-        ge=20,
-        le=120,
-        description="Sound kept ahead of what is heard: less falls silent sooner when told to, "
-        "more outlasts a busier machine; milliseconds",
-    )
-    loudness_lufs: float = Field(
-        default=-23.0,
-        ge=-40.0,
-        le=-10.0,
-        description="Loudness to which each voice is brought, and each chime; LUFS (EBU R 128), -23 being broadcast's",
-    )
-    path: Text = Field(default="", description=f'WAV file to write for output "wav"; {TEXT}')
-
-    @field_validator("path")
-    @classmethod
-    def _given_for_wav(cls, value: str, info: ValidationInfo) -> str:
-        if not value and info.data.get("output") == "wav":
-            raise ValueError('the file to write, because output is "wav"')
-        return value
-
-
 class VoiceConfig(Section):
     """Who speaks, and how."""
 
@@ -193,6 +163,16 @@ class VoiceConfig(Section):
         le=2.0,
         description="Variation of the rhythm, the voice's own value if left out; standard deviations",
         examples=[0.8],
+    )
+    sentence_gap_ms: int = Field(
+        default=0, ge=0, le=10000, description="Silence added between two sentences; milliseconds"
+    )
+    paragraph_gap_ms: int = Field(
+        default=0,
+        ge=0,
+        le=10000,
+        description="Silence added between two paragraphs, which a blank line divides, in place of that between "
+        "sentences; milliseconds",
     )
     seed: int | None = Field(
         default=None,

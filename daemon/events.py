@@ -99,7 +99,8 @@ class Interrupted(_Event):
     """It has fallen silent and will go on: a `resumed` follows, or its end."""
 
     event: Literal["interrupted"] = "interrupted"
-    reason: Literal["paused", "preempted"]
+    reason: Literal["paused", "preempted", "lost"]
+    """lost: the loudspeaker was."""
     by: str | None = None
     """The id of the command that goes first."""
     at_s: float

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from daemon.audio_wishes import level_of, manners_of
 from daemon.cache import Keeper, PhraseCache
 from daemon.chimes import Chimes
 from daemon.config import Config, packs_folder, phrases_folder, plans_folder, recordings_folder
@@ -19,6 +20,7 @@ from daemon.events import Event, Settings, VoiceInfo
 from daemon.inbox import Inbox, Origin, RenderEnded
 from daemon.job import Job
 from daemon.journal import Journal
+from daemon.level import gain_of
 from daemon.outputs import Outputs
 from daemon.player import Player
 from daemon.queue import Waiting
@@ -96,7 +98,13 @@ class Service:
             threads=min(_MOST_RENDERERS, len(os.sched_getaffinity(0))),
             capacity=config.render.max_renders,
         )
-        self._player = Player(sink, self.inbox.put, lead_s=config.audio.lead_ms / 1000)
+        self._player = Player(
+            sink,
+            self.inbox.put,
+            lead_s=config.audio.lead_ms / 1000,
+            manners=manners_of(config) if isinstance(sink, AlsaSink) else None,
+            level=level_of(config),
+        )
         self._kept = self._make_cache(config) if config.cache.enabled else None
         self._recorder = self._make_recorder(config) if config.recorder.enabled else None
         self._engine = SynthesisThread(
@@ -178,13 +186,14 @@ class Service:
     def _begin(self, waiting: Waiting) -> Job:
         command = waiting.command
         job = Job(command.id, start=waiting.resume_at, marks=command.marks)
+        self._player.wake()
         self._engine.say(
             Order(
                 job=job,
                 text=command.text,
                 voice=command.voice,
                 speaker=command.speaker,
-                gain=command.volume,
+                gain=gain_of(command.volume),
                 cache=command.cache,
                 language=command.language,
                 rate=command.rate,
@@ -218,7 +227,7 @@ class Service:
                     voice=voice,
                     speaker=command.speaker,
                     rate=command.rate,
-                    gain=command.volume,
+                    gain=gain_of(command.volume),
                     framing=self._chimes.framing(command),
                 )
             )
@@ -227,7 +236,7 @@ class Service:
         return job, location
 
     def _apply(self, settings: Settings) -> None:
-        self._player.set_gain(0.0 if settings.muted else settings.volume)
+        self._player.set_volume(settings.volume, muted=settings.muted)
         self._report(settings)
 
     def _voices(self) -> list[VoiceInfo]:
@@ -247,4 +256,5 @@ def _bounds(config: Config) -> Bounds:
         burst=max(1, round(_BURST_S * limits.max_commands_per_s)),
         renders=config.render.max_renders,
         speak_after_restart_s=config.journal.speak_after_restart_s,
+        lost_wait_s=config.audio.lost_wait_s if config.audio.output == "alsa" else 0.0,
     )

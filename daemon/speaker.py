@@ -17,6 +17,7 @@ from daemon.commands import LARGEST_RATE, SMALLEST_RATE, Speak, StreamQuality
 from daemon.controls import Controls
 from daemon.errors import PayloadError
 from daemon.events import Accepted, Event, Settings, VoiceInfo
+from daemon.hold import Hold
 from daemon.inbox import (
     AudioState,
     ControlReceived,
@@ -34,6 +35,7 @@ from daemon.inbox import (
     Stop,
     Subscribed,
     SynthesisEnded,
+    Tick,
     Told,
     WordReached,
 )
@@ -73,6 +75,8 @@ class Bounds:
     burst: int
     renders: int
     speak_after_restart_s: float
+    lost_wait_s: float = 0.0
+    """How long speech waits for a loudspeaker that was lost; 0: it fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,7 @@ class Speaker:
             output=output,
             begin=hands.begin,
             cut=hands.cut,
+            hold=Hold(bounds.lost_wait_s),
         )
         self._renders = Renders(self._ledger, bounds.renders, hands.render)
         self._controls = Controls(
@@ -131,7 +136,7 @@ class Speaker:
     @property
     def next_deadline(self) -> float:
         """When a `Tick` is wanted, in seconds of `time.monotonic`; infinite where none is."""
-        return self._playback.queue.next_deadline
+        return self._playback.next_deadline
 
     def recover(self, at: Clock) -> None:
         """Settle what a crash left, before the first message."""
@@ -173,14 +178,19 @@ class Speaker:
                 self._playback.stop()
                 self._renders.stop()
             case _:
-                self._note(message)
+                self._note(message, now)
 
-    def _note(self, message: Inbox) -> None:
+    def _note(self, message: Inbox, now: float) -> None:
         """Take note of how things are."""
         condition = self.condition
         match message:
             case AudioState(problem):
+                if problem != condition.audio_problem:
+                    _LOG.warning("the output is %s", problem or "there again")
                 self.condition = replace(condition, audio_problem=problem)
+                self._playback.output_is(problem, now)
+            case Tick():
+                self._playback.next(now)
             case Subscribed(problem):
                 if problem:
                     _LOG.error("the broker refuses the subscription, so no command will come: %s", problem)

@@ -1,4 +1,4 @@
-"""A sound that comes from outside as the bytes of a WAV file. The only module that imports soxr."""
+"""A sound that comes from outside as the bytes of a WAV file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from device.errors import ClipError
 from device.format import RATE, Samples
+from device.resampler import to_house_rate
 
 LONGEST_S: Final = 120.0
 """23 MB of samples. A jingle takes seconds; what lasts longer belongs to a player of its own."""
@@ -55,19 +56,10 @@ def read_wav(data: bytes) -> Samples:
     values = _to_float(body[: frames * form.frame_bytes], form)
     if form.channels > 1:
         values = values.reshape(-1, form.channels).mean(axis=1, dtype=np.float32)
-    values = at_our_rate(values, form.rate)
+    if form.rate != RATE and values.size:
+        values = to_house_rate(values, form.rate)
     clipped: Samples = np.clip(np.nan_to_num(values), -1, 1).astype(np.float32, copy=False)
     return clipped
-
-
-def at_our_rate(samples: Samples, rate: int) -> Samples:
-    """Resample a whole sound from `rate` hertz."""
-    if rate == RATE or not samples.size:
-        return samples
-    import soxr  # noqa: PLC0415  a library of 10 MB that few devices ever need
-
-    resampled: Samples = soxr.resample(samples, rate, RATE)
-    return resampled
 
 
 def _parse(data: bytes) -> tuple[_Format, memoryview]:

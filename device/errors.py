@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -114,3 +115,23 @@ class EncoderError(DeviceError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"opus: {reason}")
+
+
+class MixerError(DeviceError):
+    """A card's volume control is not there or cannot be set."""
+
+    def __init__(self, control: str, reason: str, found: Sequence[str] = ()) -> None:
+        self.control = control
+        self.reason = reason
+        self.found = tuple(found)
+        """The controls that there are."""
+        advice = f" (audio.mixer may be {', '.join(sorted(set(found)))})" if found else ""
+        super().__init__(f"mixer {control}: {reason}{advice}")
+
+
+class DuckingError(DeviceError):
+    """The sound server does not let other programs' sound be turned down."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"other programs' sound cannot be turned down: {reason}")

@@ -52,6 +52,16 @@ class OpusSink:
         return 0
 
     @property
+    def period(self) -> int:
+        """See `Sink.period`."""
+        return 0
+
+    @property
+    def underruns(self) -> int:
+        """See `Sink.underruns`."""
+        return 0
+
+    @property
     def packets(self) -> int:
         """How many packets were encoded."""
         return self._packets.count
@@ -72,6 +82,10 @@ class OpusSink:
         except SinkError:
             self.close()
             raise
+
+    def check(self) -> None:
+        """See `Sink.check`."""
+        self._opened()
 
     def write(self, samples: Samples) -> None:
         """See `Sink.write`. Whole packets are encoded from the given memory itself."""

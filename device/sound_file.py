@@ -7,9 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from device.clip import FASTEST, MOST_CHANNELS, SLOWEST, at_our_rate
+from device.clip import FASTEST, MOST_CHANNELS, SLOWEST
 from device.errors import SoundFileError
-from device.format import Samples
+from device.format import RATE, Samples
+from device.resampler import to_house_rate
 
 SUFFIXES: Final = (".wav", ".flac", ".opus", ".ogg")
 
@@ -31,4 +32,4 @@ def read_sound(path: Path, *, longest_s: float) -> Samples:
     mono: Samples = values.mean(axis=1, dtype=np.float32)
     if not mono.size or not np.isfinite(mono).all():
         raise SoundFileError(path, "holds no sound")
-    return at_our_rate(mono, rate)
+    return mono if rate == RATE else to_house_rate(mono, rate)

@@ -54,6 +54,16 @@ class WavSink:
         """See `Sink.pending`: a file has played what it has taken."""
         return 0
 
+    @property
+    def period(self) -> int:
+        """See `Sink.period`."""
+        return 0
+
+    @property
+    def underruns(self) -> int:
+        """See `Sink.underruns`."""
+        return 0
+
     def open(self) -> None:
         """See `Sink.open`."""
         if self._wav is not None:
@@ -72,6 +82,10 @@ class WavSink:
         except SinkError:
             self.close()
             raise
+
+    def check(self) -> None:
+        """See `Sink.check`."""
+        self._opened()
 
     def write(self, samples: Samples) -> None:
         """See `Sink.write`."""

@@ -15,10 +15,10 @@ MAY_IMPORT = {"daemon": {"engines", "device", "power"}, "engines": {"device"}, "
 
 OWNER = {
     "paho": "daemon/mqtt.py",
-    "alsaaudio": "device/alsa.py",
+    "alsaaudio": "device/alsa_binding.py",
     "opuslib_next": "device/opus.py",
     "onnxruntime": "engines/runtime/ort.py",
-    "soxr": "device/clip.py",
+    "soxr": "device/resampler.py",
     "soundfile": "device/sound_file.py",
     "pyloudnorm": "engines/loudness.py",
     "wyoming": "daemon/bridges/wyoming_conversation.py",
@@ -26,6 +26,7 @@ OWNER = {
     "cuda": "device/cuda.py",
     "tensorrt": "engines/runtime/trt.py",
     "jtop": "power/jetson.py",
+    "pulsectl": "device/ducking.py",
 }
 """Heavy binding -> the one module that imports it, whether or not that module exists yet."""
 

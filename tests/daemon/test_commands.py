@@ -58,6 +58,8 @@ class TestParsed:
             "session": None,
             "on_interrupt": None,
             "output": "speaker",
+            "target": None,
+            "chime": None,
             "marks": False,
             "cache": True,
         }

@@ -37,8 +37,32 @@ KEYS = {
         "reconnect_min_s",
         "reconnect_max_s",
     ],
-    "audio": ["output", "device", "lead_ms", "loudness_lufs", "path"],
-    "voice": ["packs", "default", "speaker", "length_scale", "noise_scale", "noise_w", "seed"],
+    "audio": [
+        "output",
+        "device",
+        "lead_ms",
+        "lost_wait_s",
+        "idle_close_s",
+        "wake_ms",
+        "wake_after_s",
+        "mixer",
+        "night",
+        "night_volume",
+        "duck_db",
+        "loudness_lufs",
+        "path",
+    ],
+    "voice": [
+        "packs",
+        "default",
+        "speaker",
+        "length_scale",
+        "noise_scale",
+        "noise_w",
+        "sentence_gap_ms",
+        "paragraph_gap_ms",
+        "seed",
+    ],
     "engine": ["backend", "precision", "threads", "plans"],
     "memory": ["pinned_limit_mb", "pool_buffers"],
     "encoder": ["codec", "bitrate", "frame_ms", "complexity", "rate", "dtx", "drop_warn"],
@@ -69,6 +93,14 @@ BOUNDS = {
     "mqtt.reconnect_min_s": (1, 3600),
     "mqtt.reconnect_max_s": (1, 3600),
     "audio.lead_ms": (20, 120),
+    "audio.lost_wait_s": (0, 3600),
+    "audio.idle_close_s": (0, 86400),
+    "audio.wake_ms": (0, 5000),
+    "audio.wake_after_s": (0, 3600),
+    "audio.night_volume": (0.0, 2.0),
+    "audio.duck_db": (0.0, 60.0),
+    "voice.sentence_gap_ms": (0, 10000),
+    "voice.paragraph_gap_ms": (0, 10000),
     "render.max_renders": (1, 1000),
     "journal.keep": (100, 1000000),
     "journal.speak_after_restart_s": (0, 86400),
@@ -327,7 +359,9 @@ def values(key: KeySchema) -> st.SearchStrategy[Any]:
         return st.sampled_from(key.get("enum") or [key["const"]])
     if key["type"] == "string":
         letters = st.characters(exclude_categories=["Cc", "Cs"]).filter(lambda one: bool(re.match(key["pattern"], one)))
-        return st.text(letters, min_size=0 if re.match(key["pattern"], "") else 1, max_size=key["maxLength"])
+        least = 0 if re.match(key["pattern"], "") else 1
+        text = st.text(letters, min_size=least, max_size=key["maxLength"])
+        return st.from_regex(key["pattern"], fullmatch=True) if "examples" in key else text
     if key["type"] == "boolean":
         return st.booleans()
     if key["type"] == "array":

@@ -413,6 +413,97 @@ class TestPriorities:
         assert bench.began == ["a", "c"]
 
 
+LOST = SinkError("alsa", "gone")
+
+
+class TestLostLoudspeaker:
+    """`audio.lost_wait_s`: speech waits for its loudspeaker."""
+
+    @pytest.fixture
+    def patient(self) -> Bench:
+        bench = Bench(lost_wait_s=30.0)
+        bench.speak("a")
+        bench.start("a")
+        return bench
+
+    def lose(self, bench: Bench, command_id: str = "a", audio_s: float = 0.5) -> None:
+        bench.handle(AudioState("lost: gone"))
+        bench.handle(PlaybackEnded(command_id, bench.now, audio_s, LOST, 1000))
+
+    def test_it_goes_on_from_where_it_stopped_as_soon_as_that_is_back(self, patient: Bench) -> None:
+        patient.speak("b", Priority.CRITICAL)
+        patient.silence("a", cut_at=1000)
+        patient.start("b")
+        self.lose(patient, "b")
+        assert patient.began == ["a", "b"]
+        interrupted = patient.events[-1]
+        assert isinstance(interrupted, Interrupted)
+        assert (interrupted.reason, interrupted.by) == ("lost", None)
+        patient.now = 20
+        patient.handle(AudioState())
+        assert patient.began == ["a", "b", "b"]
+        assert patient.begun[-1].resume_at == 1000
+        patient.start("b")
+        patient.end("b")
+        patient.start("a")
+        patient.end("a")
+        assert patient.kinds("b") == ["accepted", "started", "interrupted", "resumed", "finished"]
+
+    def test_the_wait_ends(self, patient: Bench) -> None:
+        self.lose(patient)
+        patient.speak("b")
+        assert patient.speaker.next_deadline == 30
+        patient.now = 30
+        patient.handle(Tick())
+        assert patient.began == ["a", "a"], "is tried, whatever comes"
+        assert patient.speaker.next_deadline == math.inf, "and wants no more ticks"
+        patient.handle(PlaybackEnded("a", 30, 0.0, LOST, 1000))
+        assert patient.kinds("a")[-1] == "failed"
+        patient.handle(PlaybackEnded("b", 30, 0.0, LOST, 0))
+        assert patient.kinds("b")[-1] == "failed"
+
+    def test_a_card_that_comes_and_goes_is_not_waited_for_without_end(self, patient: Bench) -> None:
+        for second in range(40):
+            patient.now = second
+            self.lose(patient, audio_s=0.5 if second == 0 else 1000 / 48_000)
+            patient.handle(AudioState())
+        assert patient.kinds("a")[-1] == "failed"
+        assert len(patient.begun) == 31
+
+    def test_each_part_that_is_heard_earns_a_new_wait(self, patient: Bench) -> None:
+        for second in (0, 25, 50, 75):
+            patient.now = second
+            self.lose(patient, audio_s=0.5 + second)
+            patient.handle(AudioState())
+        assert "failed" not in patient.kinds("a")
+
+    def test_what_waits_can_be_cancelled(self, patient: Bench) -> None:
+        self.lose(patient)
+        patient.control(Cancel(id="a"))
+        assert patient.kinds("a")[-1] == "cancelled"
+        patient.handle(AudioState())
+        assert patient.began == ["a"]
+
+    def test_one_that_was_cancelled_when_it_was_lost_is_over(self, patient: Bench) -> None:
+        patient.control(Cancel(id="a"))
+        self.lose(patient)
+        assert patient.kinds("a")[-1] == "failed"
+
+    def test_without_a_wait_it_fails_and_so_does_the_next(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.start("a")
+        self.lose(bench)
+        bench.speak("b")
+        assert bench.began == ["a", "b"]
+        failed = bench.events[-2]
+        assert isinstance(failed, Failed)
+        assert failed.code == "audio"
+
+    def test_a_fault_of_the_synthesis_is_waited_for_by_nobody(self, patient: Bench) -> None:
+        patient.end("a", EngineError("ort", "broken"))
+        assert patient.kinds("a")[-1] == "failed"
+
+
 class TestControl:
     def test_pause_and_resume(self, bench: Bench) -> None:
         bench.speak("a")
@@ -761,6 +852,10 @@ class TestOtherMessages:
         assert bench.kinds() == ["accepted"]
         bench.start("a")
         assert bench.kinds() == ["accepted", "started"]
+
+    def test_a_tick_begins_nothing_by_itself(self, bench: Bench) -> None:
+        bench.handle(Tick())
+        assert not bench.begun
 
     def test_what_is_wrong_with_the_audio_is_remembered(self, bench: Bench) -> None:
         bench.handle(AudioState("no card"))
