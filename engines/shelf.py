@@ -8,6 +8,7 @@ from typing import Final
 
 from engines.backends import Gpu, Wanted, load_voice
 from engines.pack import PackInfo, PackStore
+from engines.text.gaps import NO_GAPS, Gaps
 from engines.vits import Delivery, VitsVoice
 
 _MOST_LOADED: Final = 3
@@ -25,6 +26,7 @@ class Preferences:
     noise_scale: float | None = None
     noise_w: float | None = None
     seed: int | None = None
+    gaps: Gaps = NO_GAPS
     engine: Wanted = field(default_factory=Wanted)
 
     def delivery(
@@ -43,6 +45,7 @@ class Preferences:
             length_scale=first(self.length_scale, info.length_scale) / rate,
             noise_w=first(self.noise_w, info.noise_w),
             gain=gain,
+            gaps=self.gaps,
         )
 
 
