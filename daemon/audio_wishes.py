@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from daemon.config import Config
+from collections.abc import Callable
+
+from daemon.config import Config, journal_file
+from daemon.ducking import Ducking
+from daemon.inbox import Inbox
 from daemon.level import Level, Night
 from daemon.loudspeaker import Manners
 from device.mixer import Mixer
@@ -28,6 +32,14 @@ def level_of(config: Config) -> Level:
         begin, end = audio.night.split("-")
         night = Night(_minutes(begin), _minutes(end), audio.night_volume)
     return Level(mixer, night)
+
+
+def ducking_of(config: Config, post: Callable[[Inbox], None]) -> Ducking | None:
+    """Make what turns other programs' sound down, where that is wanted."""
+    audio = config.audio
+    if not audio.duck_db or audio.output != "alsa":
+        return None
+    return Ducking(audio.duck_db, journal_file(config).with_name("ducked.json"), post)
 
 
 def _minutes(time_of_day: str) -> int:

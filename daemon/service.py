@@ -10,14 +10,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from daemon.audio_wishes import level_of, manners_of
+from daemon.audio_wishes import ducking_of, level_of, manners_of
 from daemon.cache import Keeper, PhraseCache
 from daemon.chimes import Chimes
 from daemon.config import Config, packs_folder, phrases_folder, plans_folder, recordings_folder
 from daemon.engine_room import BUFFER_FRAMES, make_engines, preferences
 from daemon.errors import DaemonError
 from daemon.events import Event, Settings, VoiceInfo
-from daemon.inbox import Inbox, Origin, RenderEnded
+from daemon.inbox import Inbox, Origin, PlaybackEnded, RenderEnded
 from daemon.job import Job
 from daemon.journal import Journal
 from daemon.level import gain_of
@@ -98,9 +98,10 @@ class Service:
             threads=min(_MOST_RENDERERS, len(os.sched_getaffinity(0))),
             capacity=config.render.max_renders,
         )
+        self._ducking = ducking_of(config, self.inbox.put)
         self._player = Player(
             sink,
-            self.inbox.put,
+            self._heard,
             lead_s=config.audio.lead_ms / 1000,
             manners=manners_of(config) if isinstance(sink, AlsaSink) else None,
             level=level_of(config),
@@ -140,6 +141,8 @@ class Service:
         self._engine.start()
         engines = self._engine.made.result()
         self._player.start()
+        if self._ducking is not None:
+            self._ducking.start()
         if self._kept is not None:
             self._kept.keeper.start()
         if self._recorder is not None:
@@ -169,6 +172,9 @@ class Service:
         self._precedence.close()
         self._phonemizer.close()
         threads: list[Worker] = [self._engine, self._player, *self.renderers.threads]
+        if self._ducking is not None:
+            self._ducking.stop()
+            threads.append(self._ducking)
         if self._kept is not None:
             self._kept.keeper.stop()
             threads.append(self._kept.keeper)
@@ -187,6 +193,8 @@ class Service:
         command = waiting.command
         job = Job(command.id, start=waiting.resume_at, marks=command.marks)
         self._player.wake()
+        if self._ducking is not None:
+            self._ducking.begin()
         self._engine.say(
             Order(
                 job=job,
@@ -203,6 +211,12 @@ class Service:
             )
         )
         return job
+
+    def _heard(self, message: Inbox) -> None:
+        """Pass on what the player says; in its thread."""
+        self.inbox.put(message)
+        if self._ducking is not None and isinstance(message, PlaybackEnded):
+            self._ducking.end()
 
     def _cut(self, job: Job, at_once: bool) -> None:  # noqa: FBT001  the type of a callback
         if at_once:

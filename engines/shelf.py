@@ -9,6 +9,7 @@ from typing import Final
 from engines.backends import Gpu, Wanted, load_voice
 from engines.loudness import gain_for
 from engines.pack import PackInfo, PackStore
+from engines.text.gaps import NO_GAPS, Gaps
 from engines.vits import Delivery, VitsVoice
 
 _MOST_LOADED: Final = 3
@@ -28,6 +29,7 @@ class Preferences:
     seed: int | None = None
     loudness_lufs: float | None = None
     """To which each voice is brought."""
+    gaps: Gaps = NO_GAPS
     engine: Wanted = field(default_factory=Wanted)
 
     def delivery(
@@ -46,6 +48,7 @@ class Preferences:
             length_scale=first(self.length_scale, info.length_scale) / rate,
             noise_w=first(self.noise_w, info.noise_w),
             gain=gain * gain_for(info, self.loudness_lufs),
+            gaps=self.gaps,
         )
 
 

@@ -16,6 +16,7 @@ from device.errors import PoolExhaustedError
 from device.format import PERIOD, Samples
 from device.memory import AudioChunk, Buffer, BufferPool
 from engines.precedence import Precedence
+from engines.text.gaps import paragraphs
 from engines.text.phonemes import Phonemizer, merge_clusters, phoneme_ids, sentences_of
 from engines.text.sentences import blocks
 from engines.vits import USUAL_IDS, Delivery, Noise, VitsVoice
@@ -91,7 +92,8 @@ class Synthesizer:
         that hold nothing else are not even computed. SpeechError ends the utterance, not the synthesizer.
         """
         rng = np.random.Generator(np.random.SFC64(utterance.seed))
-        for ids, more_to_come in self._sentences(utterance.text, voice, tally):
+        for ids, more_to_come, gap in self._sentences(utterance, voice, tally):
+            yield from self._silence(gap, tally, stopped, start)
             if stopped():
                 return
             begun = time.perf_counter()
@@ -155,6 +157,21 @@ class Synthesizer:
                 tally.first_s = 0.0
             yield AudioChunk(buffer, samples)
 
+    def _silence(self, frames: int, tally: Tally, stopped: Callable[[], bool], start: int) -> Iterator[AudioChunk]:
+        """Yield as many frames of silence, a whole number of periods, less what lies before `start`."""
+        while frames:
+            piece = min(frames, self.capacity // PERIOD * PERIOD)
+            skipped = max(0, start - tally.frames)
+            tally.frames += piece
+            frames -= piece
+            if skipped >= piece:
+                continue
+            buffer = self._free_buffer(stopped)
+            if buffer is None:
+                return
+            buffer.samples[:piece] = 0
+            yield AudioChunk(buffer, buffer.samples[skipped:piece])
+
     def _free_buffer(self, stopped: Callable[[], bool]) -> Buffer | None:
         """Wait for the player to give a buffer back, for that is what the pool is for; None once stopped."""
         if stopped():
@@ -167,13 +184,19 @@ class Synthesizer:
                     return self._pool.acquire(_POOL_POLL_S)
         return None
 
-    def _sentences(self, text: str, voice: VitsVoice, tally: Tally) -> Iterator[tuple[list[int], bool]]:
-        """Yield each sentence's phoneme ids, and whether it may not be the last one."""
-        info = voice.info
-        texts = blocks(text, max_chars=_BLOCK_CHARS)
-        block = next(texts, None)
+    def _sentences(self, utterance: Utterance, voice: VitsVoice, tally: Tally) -> Iterator[tuple[list[int], bool, int]]:
+        """Yield each sentence's phoneme ids, whether it may not be the last one, and the frames of silence before."""
+        info, gaps = voice.info, utterance.delivery.gaps
+        texts = (
+            (block, number == 0)
+            for paragraph in paragraphs(utterance.text, gaps)
+            for number, block in enumerate(blocks(paragraph, max_chars=_BLOCK_CHARS))
+        )
+        spoken = opening = False
+        block, opens = next(texts, (None, False))
         while block is not None:
-            next_block = next(texts, None)
+            next_block, next_opens = next(texts, (None, False))
+            opening = opening or opens
             begun = time.perf_counter()
             if info.phoneme_type == "espeak":
                 sentences = sentences_of(self._phonemizer.phonemize(block, info.language), max_phonemes=_MOST_PHONEMES)
@@ -184,8 +207,10 @@ class Synthesizer:
                 ids, unknown = phoneme_ids(merge_clusters(sentence, info.clusters), info.phoneme_ids)
                 self._tell_missing(info.name, unknown)
                 if len(unknown) < len(set(sentence)):
-                    yield ids, number < len(sentences) or next_block is not None
-            block = next_block
+                    gap = gaps.paragraph if opening else gaps.sentence
+                    yield ids, number < len(sentences) or next_block is not None, gap if spoken else 0
+                    spoken, opening = True, False
+            block, opens = next_block, next_opens
 
     def _tell_missing(self, voice: str, phonemes: list[str]) -> None:
         """Log once for each phoneme that a voice lacks: it is left out of everything that is said."""
