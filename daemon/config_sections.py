@@ -212,7 +212,7 @@ class MemoryConfig(Section):
 
 
 class EncoderConfig(Section):
-    """Compressed speech: what `speakd say --output FILE.opus` writes."""
+    """Compressed speech: in files, in streams and over RTP."""
 
     codec: Literal["opus"] = Field(default="opus", description="How it is compressed")
     bitrate: int = Field(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
 from engines.backends import Gpu, Wanted, load_voice
 from engines.loudness import gain_for
-from engines.pack import PackInfo, PackStore
+from engines.pack import REVISION, PackInfo, PackStore
 from engines.text.gaps import NO_GAPS, Gaps
 from engines.vits import Delivery, VitsVoice
+
+_LOG = logging.getLogger(__name__)
 
 _MOST_LOADED: Final = 3
 """A medium voice takes 80 MB when loaded; a museum's three languages stay at hand without a wait."""
@@ -75,6 +78,8 @@ class VoiceShelf:
         if voice is None:
             voice = load_voice(self._store.get(name), self._preferences.engine, self._gpu)
             self._loaded[name] = voice
+            if voice.info.revision < REVISION:
+                _LOG.warning("voice %s is of an older speakd, which took no note of its loudness: add it again", name)
             if len(self._loaded) > _MOST_LOADED:
                 self._loaded.popitem(last=False)[1].close()
         self._loaded.move_to_end(name)

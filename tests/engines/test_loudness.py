@@ -16,7 +16,7 @@ from engines import importer, piper
 from engines.corpus import JUDGED
 from engines.loudness import factor_between, gain_for, measure_loudness
 from engines.pack import PackStore
-from engines.shelf import Preferences
+from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
 from engines.vits import VitsVoice
@@ -97,6 +97,18 @@ def test_a_pack_from_before_is_read_and_made_again_when_its_voice_is_added(tmp_p
     store.amend(pack, pack.info.model_copy(update={"revision": pack.info.revision - 1, "loudness_lufs": None}))
     assert store.get("tiny").info.loudness_lufs is None
     assert importer.import_voice(source, store).info.loudness_lufs is not None
+
+
+def test_an_older_pack_speaks_at_its_own_level_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = PackStore(tmp_path / "packs")
+    pack = importer.import_voice(piper.find(str(tiny_voice.write(tmp_path))), store)
+    with contextlib.closing(VoiceShelf(store, Preferences(loudness_lufs=TARGET))) as shelf:
+        assert shelf.delivery(shelf.get()).gain != 1
+    assert not caplog.messages
+    store.amend(pack, pack.info.model_copy(update={"revision": pack.info.revision - 1, "loudness_lufs": None}))
+    with contextlib.closing(VoiceShelf(store, Preferences(loudness_lufs=TARGET))) as shelf:
+        assert shelf.delivery(shelf.get()).gain == 1
+    assert "add it again" in caplog.text
 
 
 def test_a_tone_has_the_loudness_that_the_standard_says() -> None:
