@@ -104,7 +104,7 @@ class Speak(Command):
     speaker: Annotated[int, Field(ge=0, le=10_000)] | VoiceName | None = None
     """Of a voice that has several, by number or name."""
     volume: Volume = 1.0
-    """Factor; 1 is the voice's own level."""
+    """How loud it seems: 1 is the voice's own level, 0.5 half as loud (10 dB less), 2 twice its level (6 dB more)."""
     rate: Rate = 1.0
     """Factor on the speed."""
     # Strict mode would want an enum instance, which JSON has none of.

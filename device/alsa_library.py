@@ -20,6 +20,9 @@ _LOG = logging.getLogger(__name__)
 TRIAL_S: Final = 4.0
 """For a device to open: PulseAudio takes 0.5 ms (the first time 9), a Bluetooth link that must be made anew seconds."""
 
+_STILL_S: Final = 0.1
+"""For one that has not answered in `TRIAL_S` before."""
+
 _PLAYBACK: Final = 0
 _NONBLOCK: Final = 1
 """A card that is in use says so at once, instead of letting us wait until it is free."""
@@ -42,14 +45,15 @@ class Trial:
         self._result = 0
 
     def open(self, name: str) -> int | None:
-        """Give 0 where the device opened, a negative errno where not, None where it has not answered in `TRIAL_S`."""
+        """Give 0 where the device opened, a negative errno where not, None where it does not answer."""
         library = _library()
         if library is None:
             return 0
+        hung = self._thread is not None
         if self._thread is None:
             self._thread = threading.Thread(target=self._try, args=(library, name), name="alsa-trial", daemon=True)
             self._thread.start()
-        self._thread.join(TRIAL_S)
+        self._thread.join(_STILL_S if hung else TRIAL_S)
         if self._thread.is_alive():
             return None
         self._thread = None
