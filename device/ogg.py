@@ -100,7 +100,7 @@ class OggOpusWriter:
 def packets_on_page(page: bytes) -> int:
     """Count the packets of sound that end on a page; 0 for a header's page, or what is none."""
     lacing_at = 27
-    if page[:4] != b"OggS" or page[lacing_at + page[26] :][:4] == b"Opus":
+    if page[:4] != b"OggS" or len(page) <= lacing_at or page[lacing_at + page[26] :][:4] == b"Opus":
         return 0
     return sum(size < SEGMENT for size in page[lacing_at : lacing_at + page[26]])
 
