@@ -77,6 +77,7 @@ def key_of(utterance: Utterance, voice: VitsVoice, readings: str) -> str:
         delivery.noise_scale,
         delivery.noise_w,
         delivery.gain,
+        (delivery.gaps.sentence, delivery.gaps.paragraph),
         utterance.seed,
         voice.backend,
         voice.precision,

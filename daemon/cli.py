@@ -19,7 +19,7 @@ from daemon.errors import DaemonError, PayloadError
 from daemon.events import Failed, Finished, Started, Synthesized
 from daemon.service import make_sink
 from device.errors import DeviceError, SinkError
-from device.opus import OpusSink
+from device.opus_sink import OpusSink
 from device.sink import Sink
 from device.wav import WavSink
 from engines.errors import SpeechError
@@ -144,8 +144,7 @@ def _file_sink(config: Config, path: str) -> Sink:
         case ".wav":
             return WavSink(path)
         case ".opus" | ".ogg":
-            encoder = config.encoder
-            return OpusSink(path, bitrate=encoder.bitrate, complexity=encoder.complexity, frame_ms=encoder.frame_ms)
+            return OpusSink(path, config.encoder.settings)
     raise SinkError(path, "is neither a .wav nor an .opus file")
 
 

@@ -20,7 +20,7 @@ from engines.text.script import Script
 from engines.text.ssml import script_of
 
 LARGEST_VOLUME: Final = 2.0
-"""Twice the voice's own level. Peaks beyond full scale are clipped."""
+"""Twice the voice's own level. Peaks that would be beyond full scale are made lower."""
 
 LONGEST_EXPIRY_S: Final = 7 * 24 * 3600.0
 """A week: whoever means longer means for ever, and leaves it out."""
@@ -86,8 +86,20 @@ class Command(BaseModel):
     """A topic on which its events come too: for MQTT 3.1.1, which has no response topic."""
 
 
+ChimeName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]*$", max_length=64)]
+
+
+class Chime(BaseModel):
+    """Sounds around speech, by name; empty: none there."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    before: ChimeName = ""
+    after: ChimeName = ""
+
+
 class Speak(Command):
-    """Say a text: `speak`; or, with `output` `stream` or `file`, `render`."""
+    """Say a text: `speak`; or, with `output` `stream`, `file` or `rtp`, `render`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -111,7 +123,7 @@ class Speak(Command):
     speaker: Annotated[int, Field(ge=0, le=10_000)] | VoiceName | None = None
     """Of a voice that has several, by number or name."""
     volume: Volume = 1.0
-    """Factor; 1 is the voice's own level."""
+    """How loud it seems: 1 is the voice's own level, 0.5 half as loud (10 dB less), 2 twice its level (6 dB more)."""
     rate: Rate = 1.0
     """Factor on the speed."""
     # Strict mode would want an enum instance, which JSON has none of.
@@ -125,7 +137,12 @@ class Speak(Command):
     on_interrupt: Literal["resume", "drop"] | None = None
     """What becomes of it once interrupted: resumed from the word, or superseded. Left out: notification and progress
     are dropped, all else is resumed."""
-    output: Literal["speaker", "stream", "file"] = "speaker"
+    output: Literal["speaker", "stream", "file", "rtp"] = "speaker"
+    target: Annotated[Printable, Field(max_length=64)] | None = None
+    """Of output `rtp`: one of the configured addresses, the first where it is left out."""
+    chime: ChimeName | Chime | None = None
+    """Sounds around the speech: a name stands for the one before it, empty for none. Left out: as configured for the
+    priority."""
     marks: bool = False
     """Whether each word is told as it is heard."""
     cache: bool = True
@@ -272,6 +289,27 @@ class Ping(ControlCommand):
     """Ask whether anybody is there: `ping`."""
 
 
+class StreamQuality(ControlCommand):
+    """Adapt what is encoded to the listener's link, from the next packet on: `stream/quality`."""
+
+    id: Name | None = None
+    """Of the one command to adapt; or"""
+    all: Literal[True] | None = None
+    """every one that is being encoded, and those to come."""
+    bitrate: Annotated[int, Field(ge=6000, le=510_000)] | None = None
+    """Bits per second."""
+    loss_percent: Annotated[int, Field(ge=0, le=100)] | None = None
+    """Packets that do not arrive: above 0 each is repeated, coarsely, in the next."""
+    frame_ms: Literal[10, 20, 40, 60] | None = None
+    """Milliseconds of speech per packet."""
+
+    @model_validator(mode="after")
+    def _names_one(self) -> StreamQuality:
+        if (self.id is None) == (self.all is None):
+            raise ValueError("give exactly one of id and all")
+        return self
+
+
 Control: TypeAlias = (
     Cancel
     | Pause
@@ -284,6 +322,7 @@ Control: TypeAlias = (
     | ModeSet
     | LexiconSet
     | LexiconGet
+    | StreamQuality
     | QueueGet
     | VoicesGet
     | Ping
@@ -305,6 +344,7 @@ COMMANDS: Final[Mapping[str, type[AnyCommand]]] = {
     "mode/set": ModeSet,
     "lexicon/set": LexiconSet,
     "lexicon/get": LexiconGet,
+    "stream/quality": StreamQuality,
     "queue/get": QueueGet,
     "voices/get": VoicesGet,
     "ping": Ping,

@@ -8,12 +8,15 @@ from typing import Final
 
 from pydantic import Field, ValidationError
 
+from daemon.config_audio import AudioConfig
 from daemon.config_bridges import HermesConfig, HomeAssistantConfig, WyomingConfig
+from daemon.config_chimes import ChimesConfig
 from daemon.config_lexicon import LexiconConfig
 from daemon.config_power import PowerConfig
 from daemon.config_problems import KeySchema, problems
+from daemon.config_recorder import RecorderConfig
+from daemon.config_rtp import RtpConfig
 from daemon.config_sections import (
-    AudioConfig,
     CacheConfig,
     DeviceConfig,
     EncoderConfig,
@@ -36,6 +39,7 @@ __all__ = [
     "AlertsConfig",
     "AudioConfig",
     "CacheConfig",
+    "ChimesConfig",
     "Config",
     "DeviceConfig",
     "EncoderConfig",
@@ -49,7 +53,9 @@ __all__ = [
     "MqttConfig",
     "PowerConfig",
     "PrometheusConfig",
+    "RecorderConfig",
     "RenderConfig",
+    "RtpConfig",
     "TelemetryConfig",
     "TextConfig",
     "VoiceConfig",
@@ -59,6 +65,7 @@ __all__ = [
     "packs_folder",
     "phrases_folder",
     "plans_folder",
+    "recordings_folder",
     "renders_folder",
     "section_keys",
     "state_folder",
@@ -88,6 +95,9 @@ class Config(Section):
     telemetry: TelemetryConfig = Field(default_factory=TelemetryConfig)
     alerts: AlertsConfig = Field(default_factory=AlertsConfig)
     prometheus: PrometheusConfig = Field(default_factory=PrometheusConfig)
+    chimes: ChimesConfig = Field(default_factory=ChimesConfig)
+    rtp: RtpConfig = Field(default_factory=RtpConfig)
+    recorder: RecorderConfig = Field(default_factory=RecorderConfig)
     homeassistant: HomeAssistantConfig = Field(default_factory=HomeAssistantConfig)
     hermes: HermesConfig = Field(default_factory=HermesConfig)
     wyoming: WyomingConfig = Field(default_factory=WyomingConfig)
@@ -136,6 +146,11 @@ def journal_file(config: Config) -> Path:
 def renders_folder(config: Config) -> Path:
     """Tell where files of speech are put: as configured, else in the state folder."""
     return Path(config.render.folder) if config.render.folder else state_folder() / "renders"
+
+
+def recordings_folder(config: Config) -> Path:
+    """Tell where recordings of what was said are put: as configured, else in the state folder."""
+    return Path(config.recorder.folder) if config.recorder.folder else state_folder() / "recordings"
 
 
 def phrases_folder(config: Config) -> Path:

@@ -12,6 +12,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from device.opus import OpusSettings
+
 TOPIC_CHARACTER: Final = r"[^/+#\s\x00-\x1f\x7f-\x9f]"
 """What one level of an MQTT topic may hold. MQTT allows spaces, but people then quote topics wrongly in shells."""
 
@@ -23,8 +25,8 @@ HOST_LABEL: Final = r"[^.\s\x00-\x1f\x7f-\x9f]{1,63}"
 _SCOPES: Final = ("all", "group", "render")
 """What stands in topics in a device's place."""
 
-_TEXT: Final = "printable text of up to 4096 characters"
-_Text = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$", max_length=4096)]
+TEXT: Final = "printable text of up to 4096 characters"
+Text = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$", max_length=4096)]
 """Names and paths for other libraries, which cut them off, or raise, at a NUL."""
 
 
@@ -86,21 +88,21 @@ class MqttConfig(Section):
     keepalive_s: int = Field(
         default=30, ge=5, le=3600, description="Longest silence before the broker calls this device lost; seconds"
     )
-    username: _Text = Field(default="", description=f'User name at the broker, "" for none; {_TEXT}')
-    username_file: _Text = Field(
-        default="", description=f'File whose first line is the user name, instead of username, "" for none; {_TEXT}'
+    username: Text = Field(default="", description=f'User name at the broker, "" for none; {TEXT}')
+    username_file: Text = Field(
+        default="", description=f'File whose first line is the user name, instead of username, "" for none; {TEXT}'
     )
-    password_file: _Text = Field(default="", description=f'File whose first line is the password, "" for none; {_TEXT}')
+    password_file: Text = Field(default="", description=f'File whose first line is the password, "" for none; {TEXT}')
     tls: bool = Field(default=False, description="Whether the connection is encrypted and the broker's name checked")
-    tls_ca_file: _Text = Field(
+    tls_ca_file: Text = Field(
         default="",
-        description=f'PEM file of the authorities that may vouch for the broker, "" for the system\'s; {_TEXT}',
+        description=f'PEM file of the authorities that may vouch for the broker, "" for the system\'s; {TEXT}',
     )
-    tls_cert_file: _Text = Field(
-        default="", description=f'PEM file of our own certificate, where the broker wants one, "" for none; {_TEXT}'
+    tls_cert_file: Text = Field(
+        default="", description=f'PEM file of our own certificate, where the broker wants one, "" for none; {TEXT}'
     )
-    tls_key_file: _Text = Field(
-        default="", description=f'PEM file of its key, "" where tls_cert_file holds it too; {_TEXT}'
+    tls_key_file: Text = Field(
+        default="", description=f'PEM file of its key, "" where tls_cert_file holds it too; {TEXT}'
     )
     session_expiry_s: int = Field(
         default=60,
@@ -127,39 +129,13 @@ class MqttConfig(Section):
         return value
 
 
-class AudioConfig(Section):
-    """Where speech goes."""
-
-    output: Literal["alsa", "wav", "null"] = Field(
-        default="alsa", description="Kind of output: a loudspeaker, a WAV file, or nothing at a loudspeaker's pace"
-    )
-    device: _Text = Field(default="default", description=f'ALSA PCM name of the loudspeaker for output "alsa"; {_TEXT}')
-    lead_ms: int = Field(
-        default=40,
-        ge=20,
-        le=120,
-        description="Sound kept ahead of what is heard: less falls silent sooner when told to, "
-        "more outlasts a busier machine; milliseconds",
-    )
-    path: _Text = Field(default="", description=f'WAV file to write for output "wav"; {_TEXT}')
-
-    @field_validator("path")
-    @classmethod
-    def _given_for_wav(cls, value: str, info: ValidationInfo) -> str:
-        if not value and info.data.get("output") == "wav":
-            raise ValueError('the file to write, because output is "wav"')
-        return value
-
-
 class VoiceConfig(Section):
     """Who speaks, and how."""
 
-    packs: _Text = Field(
-        default="", description=f'Folder of imported voices, "" for packs/ in the service\'s state folder; {_TEXT}'
+    packs: Text = Field(
+        default="", description=f'Folder of imported voices, "" for packs/ in the service\'s state folder; {TEXT}'
     )
-    default: _Text = Field(
-        default="", description=f'Pack that speaks, "" for the only or the first one by name; {_TEXT}'
-    )
+    default: Text = Field(default="", description=f'Pack that speaks, "" for the only or the first one by name; {TEXT}')
     speaker: int | None = Field(
         default=None,
         ge=0,
@@ -188,6 +164,16 @@ class VoiceConfig(Section):
         description="Variation of the rhythm, the voice's own value if left out; standard deviations",
         examples=[0.8],
     )
+    sentence_gap_ms: int = Field(
+        default=0, ge=0, le=10000, description="Silence added between two sentences; milliseconds"
+    )
+    paragraph_gap_ms: int = Field(
+        default=0,
+        ge=0,
+        le=10000,
+        description="Silence added between two paragraphs, which a blank line divides, in place of that between "
+        "sentences; milliseconds",
+    )
     seed: int | None = Field(
         default=None,
         ge=0,
@@ -209,8 +195,8 @@ class EngineConfig(Section):
         default="auto", description='Arithmetic of the graphs, "auto" for the quickest that the voice passes in'
     )
     threads: int = Field(default=0, ge=0, le=64, description="CPU threads, 0 for one per core; threads")
-    plans: _Text = Field(
-        default="", description=f"Folder of TensorRT's plans, \"\" for plans/ in the service's cache folder; {_TEXT}"
+    plans: Text = Field(
+        default="", description=f"Folder of TensorRT's plans, \"\" for plans/ in the service's cache folder; {TEXT}"
     )
 
 
@@ -226,7 +212,7 @@ class MemoryConfig(Section):
 
 
 class EncoderConfig(Section):
-    """Compressed speech: what `speakd say --output FILE.opus` writes."""
+    """Compressed speech: in files, in streams and over RTP."""
 
     codec: Literal["opus"] = Field(default="opus", description="How it is compressed")
     bitrate: int = Field(
@@ -238,6 +224,27 @@ class EncoderConfig(Section):
     complexity: int = Field(
         default=5, ge=0, le=10, description="Effort of the encoder, more sounding better; level, 10 being the most"
     )
+    rate: Literal[24000, 48000] = Field(
+        default=48000, description="What listeners play it at, what they cannot hear being left out; hertz"
+    )
+    dtx: bool = Field(default=False, description="Whether silence is hardly encoded at all")
+    drop_warn: float = Field(
+        default=0.01,
+        ge=0.0,
+        le=1.0,
+        description="Share of a command's packets that may be lost here before the log tells; share, 0.01 being 1 %",
+    )
+
+    @property
+    def settings(self) -> OpusSettings:
+        """Say it to an encoder."""
+        return OpusSettings(
+            bitrate=self.bitrate,
+            complexity=self.complexity,
+            frame_ms=self.frame_ms,
+            rate=self.rate,
+            dtx=self.dtx,
+        )
 
 
 class RenderConfig(Section):
@@ -246,8 +253,8 @@ class RenderConfig(Section):
     shared: bool = Field(
         default=False, description="Whether this device takes its share of the commands that are sent to render"
     )
-    folder: _Text = Field(
-        default="", description=f'Where files are put, "" for renders/ in the service\'s state folder; {_TEXT}'
+    folder: Text = Field(
+        default="", description=f'Where files are put, "" for renders/ in the service\'s state folder; {TEXT}'
     )
     file_format: Literal["wav", "opus"] = Field(default="wav", description="What files are; streams are Ogg Opus")
     max_renders: int = Field(default=32, ge=1, le=1000, description="How many may be computed or wait; commands")
@@ -256,8 +263,8 @@ class RenderConfig(Section):
 class JournalConfig(Section):
     """What was accepted and how it ended, so that nothing is lost and nothing spoken twice."""
 
-    file: _Text = Field(
-        default="", description=f'Where it is kept, "" for journal.db in the service\'s state folder; {_TEXT}'
+    file: Text = Field(
+        default="", description=f'Where it is kept, "" for journal.db in the service\'s state folder; {TEXT}'
     )
     keep: int = Field(
         default=10000, ge=100, le=1000000, description="How many ended commands are known again by their id; commands"
@@ -275,14 +282,14 @@ class CacheConfig(Section):
     """Phrases that are said again and again, kept as they sounded."""
 
     enabled: bool = Field(default=True, description="Whether phrases that were said twice are kept")
-    folder: _Text = Field(
-        default="", description=f'Where they are kept, "" for phrases/ in the service\'s cache folder; {_TEXT}'
+    folder: Text = Field(
+        default="", description=f'Where they are kept, "" for phrases/ in the service\'s cache folder; {TEXT}'
     )
     max_mb: int = Field(default=64, ge=1, le=65536, description="Most disk that they may take; MiB")
     min_free_mb: int = Field(
         default=500, ge=0, le=1048576, description="Disk that must stay free, else no more is kept; MiB"
     )
-    phrases: tuple[_Text, ...] = Field(
+    phrases: tuple[Text, ...] = Field(
         default=(),
         strict=False,  # TOML has arrays only
         max_length=1000,

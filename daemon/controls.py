@@ -22,6 +22,7 @@ from daemon.commands import (
     QueueGet,
     Resume,
     Skip,
+    StreamQuality,
     VoiceSet,
     VoicesGet,
     VolumeSet,
@@ -58,8 +59,13 @@ class Controls:
         apply: Callable[[Settings], None],
         voices: Callable[[], Sequence[VoiceInfo]],
         lexica: Lexica,
+        adapt: Callable[[StreamQuality], Sequence[str]],
     ) -> None:
-        """`apply` makes settings effective and reports them; `voices` lists those that are imported."""
+        """`apply` makes settings effective and reports them; `voices` lists those that are imported.
+
+        `adapt` tells encoders what to do, and gives the ids of the commands that they are at.
+        """
+        self._adapt = adapt
         self._playback = playback
         self._renders = renders
         self._journal = journal
@@ -95,6 +101,8 @@ class Controls:
                 answer = self._change(command)
             case ModeSet():
                 answer = self._set_mode(command, now)
+            case StreamQuality():
+                answer = self._done(command, "stream/quality", self._adapt(command))
             case LexiconSet() | LexiconGet():
                 answer = self._lexica.answer(command)
             case QueueGet() | VoicesGet() | Ping():

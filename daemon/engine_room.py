@@ -16,6 +16,7 @@ from engines.pack import PackStore
 from engines.precedence import Precedence
 from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
+from engines.text.gaps import gaps
 from engines.text.phonemes import Phonemizer
 from engines.text.reading import Front
 
@@ -87,6 +88,8 @@ def preferences(config: Config, put_aside: str = "") -> Preferences:
         length_scale=voice.length_scale,
         noise_scale=voice.noise_scale,
         noise_w=voice.noise_w,
+        gaps=gaps(voice.sentence_gap_ms, voice.paragraph_gap_ms),
         seed=voice.seed,
+        loudness_lufs=config.audio.loudness_lufs,
         engine=Wanted(backend=engine.backend, precision=engine.precision, threads=engine.threads).without(put_aside),
     )

@@ -81,3 +81,12 @@ class InterruptedByCrashError(DaemonError):
 
     def __init__(self, when: str) -> None:
         super().__init__(f"the daemon went down {when}")
+
+
+class ChimeError(DaemonError):
+    """A chime cannot be played, or a default one does not exist."""
+
+    def __init__(self, key: str, reason: str) -> None:
+        self.key = key
+        self.reason = reason
+        super().__init__(f"{key}: {reason}")

@@ -53,6 +53,8 @@ class Accepted(_Event):
     """Utterances that will be spoken before it, as things stand."""
     starts_in_s: float | None = None
     """Estimated from the lengths of those; left out while paused."""
+    sdp: str | None = None
+    """Of output `rtp`: what a receiver must know (SDP)."""
 
 
 class Started(_Event):
@@ -62,6 +64,8 @@ class Started(_Event):
     ttfa_ms: float
     """Time to first audio: since the command came in, time in the queue included."""
     output: str
+    fallback: str | None = None
+    """Why it is raw PCM instead of Opus; left out where it is as it was asked for."""
 
 
 class Word(_Event):
@@ -106,7 +110,8 @@ class Interrupted(_Event):
     """It has fallen silent and will go on: a `resumed` follows, or its end."""
 
     event: Literal["interrupted"] = "interrupted"
-    reason: Literal["paused", "preempted"]
+    reason: Literal["paused", "preempted", "lost"]
+    """lost: the loudspeaker was."""
     by: str | None = None
     """The id of the command that goes first."""
     at_s: float
@@ -129,7 +134,9 @@ class Finished(_Event):
     total_ms: float
     """Since the command came in."""
     location: str | None = None
-    """The file's name, or the stream's topic."""
+    """The file's name, the stream's topic, or the RTP target."""
+    fallback: str | None = None
+    """Why it is raw PCM instead of Opus; left out where it is as it was asked for."""
     reason: str | None = None
     """'nothing to say', where the text had nothing to pronounce."""
     warnings: tuple[str, ...] | None = None
@@ -177,7 +184,7 @@ class Rejected(_Payload):
     time: datetime = Field(default_factory=_now)
     code: str
     """encoding, json, field, ssml, ssml_unsafe, ssml_limit, too_long, too_large, retained, topic, reply_to, output,
-    sound, rate, busy, queue_full, stopped."""
+    target, sound, chime, rate, busy, queue_full, stopped."""
     reason: str
 
     def to_json(self) -> str:

@@ -167,6 +167,10 @@ class RenderStarted:
 
     id: str
     at: float
+    location: str = ""
+    """Where they are; empty: where was said before."""
+    fallback: str = ""
+    """Why they are raw PCM, which nobody asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +180,7 @@ class AudioPage:
     id: str
     topic: str
     page: bytes
+    content_type: str = "audio/ogg; codecs=opus"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +196,9 @@ class RenderEnded:
     """What ended it before its end; None where it was stopped by its job."""
     warnings: tuple[str, ...] = ()
     """What could not be said as it was meant."""
+    location: str = ""
+    """See `RenderStarted`."""
+    fallback: str = ""
 
 
 @dataclass(frozen=True, slots=True)

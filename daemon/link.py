@@ -14,6 +14,7 @@ from daemon.errors import PayloadError
 from daemon.events import FINAL, Cancelled, Event, Expired, Failed, Finished, Settings, Status, Superseded
 from daemon.inbox import (
     NOBODY,
+    AudioPage,
     Connected,
     ControlReceived,
     Disconnected,
@@ -131,10 +132,10 @@ class Link:
         """Give the id of the command whose final event the broker has now."""
         return self._untold.pop(number, None)
 
-    def publish_audio(self, topic: str, page: bytes) -> bool:
+    def publish_audio(self, piece: AudioPage) -> bool:
         """Send a piece of a stream; False where there was no room for it."""
-        headers = Headers(content_type="audio/ogg; codecs=opus")
-        sent = self._connection.publish(topic, page, share=_PROGRESS, headers=headers) is not None
+        headers = Headers(content_type=piece.content_type)
+        sent = self._connection.publish(piece.topic, piece.page, share=_PROGRESS, headers=headers) is not None
         self.audio_sent += sent
         self.audio_lost += not sent
         return sent

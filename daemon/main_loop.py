@@ -82,15 +82,28 @@ class MainLoop:
                     _LOG.info("connected, %s", protocol)
                     self._link.subscribe()
                 case Published(number):
-                    if (command_id := self._link.told(number)) is not None:
-                        self._speaker.handle(Told(command_id), Clock.now())
-                case AudioPage(command_id, topic, page):
-                    if not self._link.publish_audio(topic, page):
-                        parts.service.outputs.lose(command_id)
-                case RenderEnded() as ended:
-                    self._take(parts.service.outputs.end(ended))
+                    self._note_told(number)
+                case AudioPage() as page:
+                    self._publish(page)
+                case RenderEnded() as rendered:
+                    self._complete(rendered)
                 case message:
                     self._take(message)
+
+    def _note_told(self, number: int) -> None:
+        """Take note of what the broker has."""
+        if (command_id := self._link.told(number)) is not None:
+            self._speaker.handle(Told(command_id), Clock.now())
+
+    def _publish(self, page: AudioPage) -> None:
+        """Send a piece of a stream."""
+        if not self._link.publish_audio(page):
+            self._parts.service.outputs.lose(page)
+
+    def _complete(self, rendered: RenderEnded) -> None:
+        """Let the speaker know of what is rendered, once it is where it should be."""
+        if (ended := self._parts.service.outputs.end(rendered)) is not None:
+            self._take(ended)
 
     def _next(self) -> Inbox:
         """Wait for a message, or until something that waits may have expired."""

@@ -1,26 +1,30 @@
-"""Where speech goes that is not for the loudspeaker: files of one folder, and streams over MQTT."""
+"""Where speech goes that is not for the loudspeaker: files of one folder, streams over MQTT, RTP targets."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
+import logging
 import re
+import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Final
 
-from daemon.commands import Speak
-from daemon.config import EncoderConfig
-from daemon.errors import StreamLostError
+from daemon.commands import Speak, StreamQuality
+from daemon.config import Config, renders_folder
+from daemon.destinations import Destination, FileDestination, RtpDestination, StreamDestination
+from daemon.errors import PayloadError, StreamLostError
 from daemon.inbox import AudioPage, Inbox, RenderEnded, RenderStarted
+from daemon.rtp_sender import RtpSender, RtpUtterance
 from device.errors import SinkError
 from device.format import Samples
-from device.opus import OpusSink
-from device.sink import Sink
-from device.wav import WavSink
+from device.opus import EncoderPool, OpusSettings
+from device.opus_packets import Dial
+from device.rtp import Target, sdp
+
+_LOG = logging.getLogger(__name__)
 
 _LONGEST_NAME: Final = 100
 _PART: Final = ".part"
@@ -28,75 +32,133 @@ _PART: Final = ".part"
 _MARK: Final = 8
 """Hexadecimal digits that tell apart what would have the same name."""
 
+_STOP_S: Final = 2.0
+
+
+@dataclass(slots=True)
+class EncoderCounts:
+    """What became of packets, of all commands that have ended. Written by the main thread, read by any."""
+
+    packets: int = 0
+    """Encoded."""
+    dropped: int = 0
+    """Encoded, but lost on the way out of here."""
+
 
 class Outputs:
-    """Makes a destination for each command, and completes it. For the main thread, but for `Destination.take`."""
+    """Makes a destination for each command, and completes it. For the main thread, but for what `begin` gives."""
 
     def __init__(
         self,
-        folder: Path,
-        file_format: str,
-        encoder: EncoderConfig,
+        config: Config,
         *,
         topic_of: Callable[[str], str],
         post: Callable[[Inbox], None],
     ) -> None:
         """Nothing is made before it is needed. `topic_of` names the topic of a command's stream."""
-        self._folder = folder
-        self._suffix = "." + file_format
-        self._encoder = encoder
+        self._config = config
+        self._folder = renders_folder(config)
+        self._suffix = "." + config.render.file_format
         self._topic_of = topic_of
         self._post = post
-        self._open: dict[str, _Destination] = {}
-        self._complexity_cap: int | None = None
+        self._open: dict[str, Destination] = {}
+        self._senders: dict[str, RtpSender] = {}
+        self._wanted = config.encoder.settings
+        self._cap: int | None = None
+        self.encoders: Final = EncoderPool()
+        self.counts: Final = EncoderCounts()
 
     def begin(
-        self, command: Speak, given: Callable[[Samples], None] | None = None
+        self,
+        command: Speak,
+        given: Callable[[Samples], None] | None = None,
+        stopped: threading.Event | None = None,
     ) -> tuple[Callable[[Samples], None], str]:
         """Give what takes the command's samples, in any one thread, and where they will be found.
 
-        What takes them raises SinkError; where somebody in this process takes them, it is `given`.
+        What takes them raises SinkError; where somebody in this process takes them, it is `given`. `stopped`: set by
+        whoever no longer wants the command.
         """
         if given is not None:
             return given, ""
-        destination: _Destination
-        if command.output == "file":
-            destination = self._file(command.id)
-        else:
-            topic = self._topic_of(command.id)
-            pages = _Pages(lambda page: self._post(AudioPage(command.id, topic, page)))
-            destination = _Destination(self._opus(topic, pages), topic)
-        self._open[command.id] = destination
+        destination = self._open[command.id] = self._destination(command, stopped or threading.Event())
 
         def take(samples: Samples) -> None:
-            if not destination.begun:
-                destination.begin()
-                self._post(RenderStarted(command.id, time.monotonic()))
-            destination.sink.write(samples)
+            first = not destination.begun
+            destination.take(samples)
+            if first:
+                location, fallback = destination.location, destination.fallback
+                self._post(RenderStarted(command.id, time.monotonic(), location, fallback))
 
         return take, destination.location
 
+    def check(self, command: Speak) -> None:
+        """PayloadError `target` for a target that the owner has not allowed, or none to choose."""
+        if command.output == "rtp":
+            self._target(command)
+        elif command.target is not None:
+            raise PayloadError("target", 'only output "rtp" has a target', command.id)
+
+    def describe(self, command: Speak) -> str | None:
+        """Give the SDP of what goes to an RTP target."""
+        if command.output != "rtp":
+            return None
+        rtp, settings = self._config.rtp, self._settings()
+        return sdp(
+            Target.parse(self._target(command)),
+            name=f"speakd {self._config.device.name}",
+            payload_type=rtp.payload_type,
+            frame_ms=settings.frame_ms,
+            rate=settings.rate,
+            ttl=rtp.ttl,
+        )
+
     def set_complexity_cap(self, cap: int | None) -> None:
-        """Have what is begun from now on encoded with at most this complexity; None: as configured."""
-        self._complexity_cap = cap
+        """Let no encoder work harder than this from its next packet on; None: as configured."""
+        self._cap = cap
+        for destination in self._open.values():
+            if destination.dial is not None:
+                destination.dial.settings = self._capped(destination.dial.settings)
 
-    def lose(self, command_id: str) -> None:
+    def set_quality(self, command: StreamQuality) -> list[str]:
+        """Adapt what is being encoded, and with `all` what will be too; gives the ids of the former."""
+        wanted = command.model_dump(include={"bitrate", "loss_percent", "frame_ms"}, exclude_none=True)
+        if command.all:
+            self._wanted = replace(self._wanted, **wanted)
+        found = [i for i, d in self._open.items() if d.dial is not None and (command.all or i == command.id)]
+        for command_id in found:
+            dial = self._open[command_id].dial
+            if dial is not None:
+                dial.settings = replace(dial.settings, **wanted)
+        return found
+
+    def lose(self, message: AudioPage) -> None:
         """Take note that a piece of a stream could not be sent."""
-        destination = self._open.get(command_id)
-        if destination is not None:
-            destination.error = destination.error or StreamLostError()
+        destination = self._open.get(message.id)
+        if isinstance(destination, StreamDestination):
+            destination.lose(message.page, StreamLostError())
 
-    def end(self, message: RenderEnded) -> RenderEnded:
-        """Complete what a command has written, or do away with it; gives the message with what went wrong here."""
-        destination = self._open.pop(message.id, None)
+    def end(self, message: RenderEnded) -> RenderEnded | None:
+        """Complete what a command has written, or do away with it; gives the message with what went wrong here.
+
+        None where some is still to be sent: the message comes again once that is done.
+        """
+        destination = self._open.get(message.id)
         if destination is None:
             return message
+        handed_over = isinstance(destination, RtpDestination) and destination.utterance.ended is not None
         error = message.error or destination.error
         try:
-            destination.finish(keep=error is None)
+            if not handed_over:
+                destination.finish(keep=error is None)
         except SinkError as failure:
             error = error or failure
-        return replace(message, error=error)
+        told = replace(message, error=error, location=destination.location, fallback=destination.fallback)
+        if isinstance(destination, RtpDestination) and not handed_over and destination.hand_over(told):
+            return None
+        del self._open[message.id]
+        self._count(message.id, destination)
+        return told
 
     def clear_leftovers(self) -> None:
         """Delete what a crash left unfinished. Raises nothing."""
@@ -106,20 +168,64 @@ class Outputs:
 
     def close(self) -> None:
         """Do away with all that is not complete. Raises nothing; nobody takes samples any more."""
+        for sender in self._senders.values():
+            sender.stop()
+        for sender in self._senders.values():
+            sender.join(_STOP_S)
         while self._open:
             with contextlib.suppress(SinkError):
                 self._open.popitem()[1].finish(keep=False)
+        self.encoders.close()
 
-    def _opus(self, path: Path | str, file: io.RawIOBase | None = None) -> OpusSink:
-        encoder, cap = self._encoder, self._complexity_cap
-        complexity = encoder.complexity if cap is None else min(encoder.complexity, cap)
-        return OpusSink(path, bitrate=encoder.bitrate, complexity=complexity, frame_ms=encoder.frame_ms, file=file)
+    def _destination(self, command: Speak, stopped: threading.Event) -> Destination:
+        dial = Dial(self._settings())
+        if command.output == "file":
+            return FileDestination(self._folder / (file_name(command.id) + self._suffix), _PART, dial, self.encoders)
+        if command.output == "rtp":
+            dial.settings = replace(dial.settings, loss_percent=self._config.rtp.loss_percent)
+            target, utterance = self._target(command), RtpUtterance(stopped)
+            sender = self._sender(target)
+            return RtpDestination(target, dial, self.encoders, utterance, lambda: sender.submit(utterance))
+        topic = self._topic_of(command.id)
 
-    def _file(self, command_id: str) -> _File:
-        path = self._folder / (file_name(command_id) + self._suffix)
-        part = path.with_name(f".{path.name}{_PART}")
-        sink: Sink = WavSink(part) if self._suffix == ".wav" else self._opus(part)
-        return _File(sink, path, part)
+        def send(page: bytes, content_type: str) -> None:
+            self._post(AudioPage(command.id, topic, page, content_type))
+
+        return StreamDestination(topic, dial, self.encoders, send)
+
+    def _target(self, command: Speak) -> str:
+        allowed = self._config.rtp.targets
+        if not allowed:
+            raise PayloadError("target", "rtp.targets in the configuration allows none", command.id)
+        try:
+            target = allowed[0] if command.target is None else str(Target.parse(command.target))
+        except ValueError as error:
+            raise PayloadError("target", str(error), command.id) from None
+        if target not in allowed:
+            raise PayloadError("target", f"{target} is none of rtp.targets in the configuration", command.id)
+        return target
+
+    def _sender(self, target: str) -> RtpSender:
+        sender = self._senders.get(target)
+        if sender is None:
+            sender = self._senders[target] = RtpSender(Target.parse(target), self._config.rtp, self._post)
+            sender.start()
+        return sender
+
+    def _settings(self) -> OpusSettings:
+        return self._capped(self._wanted)
+
+    def _capped(self, settings: OpusSettings) -> OpusSettings:
+        configured = self._wanted.complexity
+        return replace(settings, complexity=configured if self._cap is None else min(configured, self._cap))
+
+    def _count(self, command_id: str, destination: Destination) -> None:
+        utterance = destination.utterance if isinstance(destination, RtpDestination) else None
+        dropped = destination.dropped + (utterance.dropped if utterance else 0)
+        self.counts.packets += destination.packets
+        self.counts.dropped += dropped
+        if dropped > self._config.encoder.drop_warn * destination.packets:
+            _LOG.warning("%d of %d packets of command %s were not sent", dropped, destination.packets, command_id)
 
 
 def file_name(command_id: str) -> str:
@@ -128,71 +234,3 @@ def file_name(command_id: str) -> str:
     if name == command_id:
         return name
     return f"{name}-{hashlib.sha256(command_id.encode()).hexdigest()[:_MARK]}"
-
-
-class _Destination:
-    """A sink that is opened with the first samples: what has none leaves nothing behind."""
-
-    def __init__(self, sink: Sink, location: str) -> None:
-        self.sink = sink
-        self.location = location
-        self.begun = False
-        self.error: Exception | None = None
-
-    def begin(self) -> None:
-        self.sink.open()
-        self.begun = True
-
-    def finish(self, *, keep: bool) -> None:
-        """Complete it; SinkError where that fails. Not to be kept, it may stay incomplete."""
-        try:
-            if self.begun and keep:
-                self.sink.drain()
-        finally:
-            self.sink.close()
-
-
-class _File(_Destination):
-    """A file that has its name only once it is whole."""
-
-    def __init__(self, sink: Sink, path: Path, part: Path) -> None:
-        super().__init__(sink, path.name)
-        self._path = path
-        self._part = part
-
-    def begin(self) -> None:
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise SinkError(str(self._path.parent), f"cannot be made: {error.strerror}", "see render.folder") from error
-        super().begin()
-
-    def finish(self, *, keep: bool) -> None:
-        if keep and not self.begun:
-            self.begin()  # nothing was to be said: a file without a sound says so
-        try:
-            super().finish(keep=keep)
-            if keep:
-                self._part.replace(self._path)
-        except OSError as error:
-            raise SinkError(str(self._path), f"cannot be written: {error.strerror}", "see render.folder") from error
-        finally:
-            with contextlib.suppress(OSError):
-                self._part.unlink(missing_ok=True)
-
-
-class _Pages(io.RawIOBase):
-    """A file each write to which is one Ogg page to send."""
-
-    def __init__(self, send: Callable[[bytes], None]) -> None:
-        super().__init__()
-        self._send = send
-
-    def writable(self) -> bool:
-        """Say yes."""
-        return True
-
-    def write(self, page: bytes) -> int:  # type: ignore[override]
-        """Send a page."""
-        self._send(bytes(page))
-        return len(page)

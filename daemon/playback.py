@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
 
+from daemon.active import Active, Cut, Reason
 from daemon.commands import Priority
 from daemon.errors import PayloadError, StoppedError
 from daemon.events import (
@@ -23,10 +25,12 @@ from daemon.events import (
     milliseconds,
     utc_of,
 )
+from daemon.hold import Hold
 from daemon.inbox import MarkReached, PlaybackEnded, PlaybackStarted, SynthesisEnded, WordReached
 from daemon.job import Job
 from daemon.ledger import Ledger
 from daemon.queue import SpeakQueue, Waiting
+from device.errors import SinkError
 from device.format import seconds
 
 _LOG = logging.getLogger(__name__)
@@ -36,42 +40,6 @@ _FIRST_GUESS_S: Final = 0.065
 
 _LEARNING: Final = 0.1
 """Weight of the newest utterance in that average."""
-
-Why: TypeAlias = Literal["paused", "preempted", "superseded", "cancelled"]
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Why an utterance is made to stop, and for whom."""
-
-    why: Why
-    by: str
-
-    @property
-    def ends(self) -> bool:
-        """Tell whether it will not go on."""
-        return self.why in {"superseded", "cancelled"}
-
-
-@dataclass(slots=True)
-class _Active:
-    """One that engine and player are at."""
-
-    waiting: Waiting
-    job: Job
-    heard_at: float | None = None
-    """When its first frame was on its way to the output."""
-    synthesis: SynthesisEnded | None = None
-    cut: Cut | None = None
-    made: bool = False
-    """Whether all of its samples exist."""
-    stopping: bool = False
-    """Whether it was told to stop at once."""
-
-    @property
-    def heard(self) -> bool:
-        """Tell whether any of it reached the output, in this go."""
-        return self.heard_at is not None
 
 
 class Playback:
@@ -85,8 +53,9 @@ class Playback:
         output: str,
         begin: Callable[[Waiting], Job],
         cut: Callable[[Job, bool], None],
+        hold: Hold | None = None,
     ) -> None:
-        """`cut(job, at_once)` makes one stop: at once, or after its sentence."""
+        """`cut(job, at_once)` makes one stop: at once, or after its sentence. `hold`: what a lost output means."""
         self.queue: Final = queue
         self.paused = False
         self.rest_s = 0.0
@@ -96,9 +65,10 @@ class Playback:
         self._output = output
         self._begin = begin
         self._cut_job = cut
-        self._current: _Active | None = None
-        self._ending: dict[str, _Active] = {}
+        self._current: Active | None = None
+        self._ending: dict[str, Active] = {}
         """Those that fall silent while the next one begins already."""
+        self._hold = hold or Hold(0.0)
         self._char_s = _FIRST_GUESS_S
 
     @property
@@ -108,9 +78,10 @@ class Playback:
 
     @property
     def next_deadline(self) -> float:
-        """When something is due here: one expires, or a rest is over. Infinite where nothing is."""
+        """When something is due here: one expires or has waited long enough for the output, or a rest is over."""
         resting = self._current is None and not self._ending and not self.paused and len(self.queue) > 0
-        return min(self.queue.next_deadline, self._rests_until if resting else math.inf)
+        held = self._hold.until if self.queue else math.inf
+        return min(self.queue.next_deadline, held, self._rests_until if resting else math.inf)
 
     @property
     def busy(self) -> int:
@@ -167,11 +138,15 @@ class Playback:
         count = len(ahead) + (active is not None and not gives_way)
         if self.paused and waiting.command.priority is not Priority.CRITICAL:
             return count, None
-        total_s = sum(len(w.command.written) for w in ahead) * self._char_s
+        total_s = sum(map(self._length_s, ahead))
         if active is not None and not gives_way:
             since = 0.0 if active.heard_at is None else now - active.heard_at
-            total_s += max(0.0, len(active.waiting.command.written) * self._char_s - since)
+            total_s += max(0.0, self._length_s(active.waiting) - since)
         return count, round(total_s, 1)
+
+    def _length_s(self, waiting: Waiting) -> float:
+        """Estimate how long one will be heard."""
+        return len(waiting.command.text) * self._char_s + waiting.extra_s
 
     def find(self, command_id: str) -> Waiting | None:
         """Give the one of this id that speaks, waits, or falls silent."""
@@ -213,6 +188,11 @@ class Playback:
         ids = [waiting.id for waiting in self.interrupted]
         self.next(now)
         return ids
+
+    def output_is(self, problem: str, now: float) -> None:
+        """Take note that the output is lost, or (empty) there again, and speech with it."""
+        self._hold.output_is(problem, now)
+        self.next(now)
 
     def expire(self, now: float) -> None:
         """End those whose time is over."""
@@ -270,9 +250,12 @@ class Playback:
             self._current = None
         self._rests_until = now + self.rest_s
         waiting = active.waiting
-        if message.error is not None:
+        if self._waits_for_output(active, message, now):
+            self._put_back(active, message.cut_at or 0, utc_of(message.at), "lost", None)
+        elif message.error is not None:
             self._ledger.fail(waiting, message.error)
         elif message.cut_at is None or active.cut is None:
+            self._hold.heard()
             self._finish(active, message)
         else:
             self._settle(active, active.cut, message)
@@ -281,12 +264,12 @@ class Playback:
 
     def next(self, now: float) -> None:
         """Begin the next one, where none speaks. Only what is critical waits for no silence and no rest."""
-        if self._current is not None:
+        if self._hold.holds(now) or self._current is not None:
             return
         self.expire(now)
         waiting = self.queue.pop(critical_only=self.paused or bool(self._ending) or now < self._rests_until)
         if waiting is not None:
-            self._current = _Active(waiting, self._begin(waiting))
+            self._current = Active(waiting, self._begin(waiting))
             if not waiting.begun:
                 # After `begin`: the disk works while the engine does. A crash in between comes before any sound.
                 self._ledger.begin(waiting)
@@ -299,7 +282,7 @@ class Playback:
         for waiting in [a.waiting for a in active if a is not None] + self.queue.take(lambda _: True):
             self._ledger.fail(waiting, StoppedError())
 
-    def _cut(self, active: _Active, cut: Cut, *, at_once: bool = True) -> None:
+    def _cut(self, active: Active, cut: Cut, *, at_once: bool = True) -> None:
         """Make one stop. What ends it outweighs what would let it go on, and the first of a kind stands."""
         if active.cut is None or (not active.cut.ends and (cut.ends or (at_once and not active.stopping))):
             active.cut = cut
@@ -310,10 +293,10 @@ class Playback:
             self._current = None
             self._ending[active.waiting.id] = active
 
-    def _finish(self, active: _Active, message: PlaybackEnded) -> None:
+    def _finish(self, active: Active, message: PlaybackEnded) -> None:
         waiting = active.waiting
         if message.audio_s and waiting.command.text:
-            heard = message.audio_s / len(waiting.command.text)
+            heard = max(0.0, message.audio_s - waiting.extra_s) / len(waiting.command.text)
             self._char_s += _LEARNING * (heard - self._char_s)
         total_ms = milliseconds(message.at - waiting.received_at)
         audio_s = round(message.audio_s, 3)
@@ -325,7 +308,7 @@ class Playback:
             Finished(id=waiting.id, time=at, audio_s=audio_s, total_ms=total_ms, reason=silent, warnings=warnings),
         )
 
-    def _settle(self, active: _Active, cut: Cut, message: PlaybackEnded) -> None:
+    def _settle(self, active: Active, cut: Cut, message: PlaybackEnded) -> None:
         """Decide what becomes of one that was cut."""
         waiting, at = active.waiting, utc_of(message.at)
         if cut.why == "cancelled":
@@ -333,14 +316,26 @@ class Playback:
         elif cut.why == "superseded" or (cut.why == "preempted" and not waiting.command.resumes):
             self._ledger.end(waiting, Superseded(id=waiting.id, time=at, by=cut.by))
         else:
-            resume_at = message.cut_at or 0
-            begun = waiting.begun or active.heard
-            sentences = tuple(start for start in active.job.sentences if start <= resume_at)
-            self.queue.put(replace(waiting, begun=begun, resume_at=resume_at, sentences=sentences))
-            if active.heard:
-                reason: Literal["paused", "preempted"] = "paused" if cut.why == "paused" else "preempted"
-                at_s = round(seconds(resume_at), 3)
-                self._tell(waiting, Interrupted(id=waiting.id, time=at, reason=reason, by=cut.by, at_s=at_s))
+            self._put_back(active, message.cut_at or 0, at, "paused" if cut.why == "paused" else "preempted", cut.by)
+
+    def _put_back(self, active: Active, resume_at: int, at: datetime, reason: Reason, by: str | None) -> None:
+        """Let one that was cut wait to go on."""
+        waiting = active.waiting
+        begun = waiting.begun or active.heard
+        sentences = tuple(start for start in active.job.sentences if start <= resume_at)
+        self.queue.put(replace(waiting, begun=begun, resume_at=resume_at, sentences=sentences))
+        if active.heard:
+            at_s = round(seconds(resume_at), 3)
+            self._tell(waiting, Interrupted(id=waiting.id, time=at, reason=reason, by=by, at_s=at_s))
+
+    def _waits_for_output(self, active: Active, message: PlaybackEnded, now: float) -> bool:
+        """Tell whether one that lost its loudspeaker goes on later. What was cut for good meanwhile does not."""
+        if not isinstance(message.error, SinkError) or message.cut_at is None:
+            return False
+        if active.cut is not None and (active.cut.ends or not active.waiting.command.resumes):
+            return False
+        heard = message.audio_s > seconds(active.waiting.resume_at)
+        return self._hold.may_wait(now, heard=heard)
 
     def _replaces(self, new: Waiting) -> Callable[[Waiting], bool]:
         """Tell whom among those that wait a new command replaces: the same key, and of its kind the newest wins."""
@@ -358,7 +353,7 @@ class Playback:
     def _same_key(one: Waiting, other: Waiting) -> bool:
         return one.command.supersede is not None and one.command.supersede == other.command.supersede
 
-    def _tell_synthesized(self, active: _Active) -> None:
+    def _tell_synthesized(self, active: Active) -> None:
         """Tell it after `Started`, whichever came first: a short text is synthesized before it is heard."""
         done = active.synthesis
         if done is None or not active.heard:

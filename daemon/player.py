@@ -13,15 +13,20 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from enum import Enum
+from typing import Final, TypeAlias
 
 import numpy as np
 
-from daemon.inbox import AudioState, Inbox, MarkReached, PlaybackEnded, PlaybackStarted, RealtimeAnswer, WordReached
+from daemon.inbox import Inbox, MarkReached, PlaybackEnded, PlaybackStarted, RealtimeAnswer, WordReached
 from daemon.job import Job
+from daemon.lead import Lead
+from daemon.level import Level
+from daemon.loudspeaker import Loudspeaker, Manners
 from daemon.worker import Worker
 from device.errors import SinkError
 from device.format import PERIOD, RATE, Samples, seconds
+from device.limiter import AHEAD, NOTHING, Limiter
 from device.memory import AudioChunk
 from device.realtime import raise_priority
 from device.sink import Sink
@@ -30,21 +35,15 @@ _PIECE: Final = PERIOD
 """Frames handed over at a time: so often is it looked for a stop. Smaller ones would be no whole Opus frames."""
 
 _FADE: Final = RATE // 200
-"""Frames of a fade-out, 5 ms: the shortest in which speech ends without a click."""
+"""Frames of a fade, 5 ms: the shortest in which speech ends without a click."""
 
-_LATE: Final = PERIOD // 2
-"""Frames that are left ahead, 10 ms, when a wake-up came too late; with the least lead 20 ms should be."""
+_STEP: Final = 0.01
+"""A jump to or from silence that is heard as a click. Speech begins and ends below it, and keeps each of its samples; a
+sound that does not gets a ramp of `_FADE` frames added before or behind."""
 
-_MOST_LEAD: Final = RATE * 80 // 1000
-"""Frames. On two cores with a load of nine, of which the engine was two, PulseAudio was up to 30 ms late: with 40 ms
-ahead there were 30 gaps in four texts, with 60 ms one, with 80 ms none. So the lead grows where it has to."""
-
-_EASE: Final = 2 * RATE
-"""Frames of speech without trouble after which the lead shrinks again by a piece, down to what was asked for: it is
-the engine that is in the way, and it is soon done."""
-
-_STUCK_S: Final = 1.0
-"""Without any of what is ahead being played the wait for room ends: the sink's own `write` then knows what is wrong."""
+_UNHEARD: Final = RATE // 10
+"""Frames, 100 ms, that may have been lost beyond `pending` with a card that goes away: a sound server or a radio link
+has some of its own. So speech goes on from a word before them: better twice than not at all."""
 
 _TRAIL: Final = RATE // 5
 """Frames of silence, 200 ms, that follow what was cut: the next utterance joins without the card being stopped."""
@@ -58,23 +57,41 @@ class _End:
     """Whether all samples were queued."""
 
 
-class Player(Worker):
-    """Owns the sink. `play` and `end` may be called by any one thread, `stop` and `set_gain` by any."""
+class _Care(Enum):
+    WAKE = "wake"
+    LEVEL = "level"
 
-    def __init__(self, sink: Sink, post: Callable[[Inbox], None], *, lead_s: float = 0.04) -> None:
-        """`lead_s`: how much sound is kept ahead of what is heard."""
+
+_Item: TypeAlias = "tuple[Job, AudioChunk] | _End | _Care | None"
+
+
+class Player(Worker):
+    """Owns the sink. `play` and `end` may be called by any one thread, `stop`, `wake` and `set_volume` by any."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        post: Callable[[Inbox], None],
+        *,
+        lead_s: float = 0.04,
+        manners: Manners | None = None,
+        level: Level | None = None,
+    ) -> None:
+        """`lead_s`: how much sound is kept ahead of what is heard; the rest: how the sink is treated, and how loud."""
         super().__init__("player", post)
         self._sink = sink
-        self._lead = self._least_lead = round(lead_s * RATE)
-        self._untroubled = 0  # frames written since the lead had to grow
-        self._items: queue.SimpleQueue[tuple[Job, AudioChunk] | _End | None] = queue.SimpleQueue()
+        self._speaker = Loudspeaker(sink, post, manners)
+        self._level = level or Level()
+        self._items: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         self._stopping = threading.Event()
-        self._gain = self._wanted_gain = 1.0
+        self._lead = Lead(sink, lead_s, self._stopping)
+        self._gain = 1.0
+        self._limiter = Limiter()
+        self._last = 0.0  # the sample handed over last
         self._ramp: Samples = np.arange(1, _PIECE + 1, dtype=np.float32)
         self._scaled: Samples = np.empty(_PIECE, np.float32)
         self._silence: Samples = np.zeros(_PIECE, np.float32)
         self._trail = 0
-        self._paced = False
         self._reset()
 
     def play(self, job: Job, chunk: AudioChunk) -> None:
@@ -85,9 +102,14 @@ class Player(Worker):
         """Say that no more chunks of `job` come: those that came are all (`complete`), or what cut it short."""
         self._items.put(_End(job, error, complete))
 
-    def set_gain(self, gain: float) -> None:
-        """Have all that is heard from now on at `gain` times its level, clipped at full scale."""
-        self._wanted_gain = gain
+    def wake(self) -> None:
+        """Say that an utterance is being computed: a sink that sleeps is opened and woken up meanwhile."""
+        self._items.put(_Care.WAKE)
+
+    def set_volume(self, volume: float, *, muted: bool = False) -> None:
+        """Have all that is heard from now on at this volume, see `daemon.level`; its peaks are limited."""
+        self._level.set(volume, muted=muted)
+        self._items.put(_Care.LEVEL)
 
     def stop(self) -> None:
         """Fall silent at once, with a fade, and end the thread. Idempotent."""
@@ -97,60 +119,82 @@ class Player(Worker):
     def work(self) -> None:
         """Play what comes until stopped."""
         self._post(RealtimeAnswer("priority", raise_priority()))
-        self._open()
+        with contextlib.suppress(SinkError):
+            self._speaker.open()  # before the first command, so that the first sound need not wait for it
         while (item := self._next()) is not None:
             if isinstance(item, _End):
                 self._finish(item)
+            elif isinstance(item, _Care):
+                self._care(item)
             else:
                 self._play(*item)
         with contextlib.suppress(SinkError):
             if self._began:
                 self._sink.drain()  # a few milliseconds, the fade among them
-        self._sink.close()
+        self._speaker.close()
 
     def _reset(self) -> None:
         """Make ready for the next utterance."""
         self._began = False
+        self._reached = False  # whether the sink has taken any of it
         self._position = 0  # in frames from the utterance's beginning
         self._word = 0
         self._bookmark = 0
+        self._ahead = 0  # frames that were handed over and not yet played, when last looked at
         self._cut = False
         self._error: SinkError | None = None
 
-    def _open(self) -> None:
-        """Open the sink before the first command, so that the first sound need not wait for it."""
-        try:
-            self._open_sink()
-        except SinkError as error:
-            self._post(AudioState(str(error)))
+    def _next(self) -> _Item:
+        """Wait for something to do, and look after the loudspeaker meanwhile.
 
-    def _open_sink(self) -> None:
-        """Open it where it is closed; a sound server's client has a thread of its own, as urgent as this one."""
-        raise_priority(inherited=True)
-        try:
-            self._sink.open()
-        finally:
-            raise_priority()
-
-    def _next(self) -> tuple[Job, AudioChunk] | _End | None:
-        """Wait for something to do; after a cut with silence going on for a while, so that nothing runs dry."""
+        After a cut, and for one that was woken up, with silence going on for a while, so that nothing runs dry.
+        """
         try:
             while self._trail > 0:
                 with contextlib.suppress(queue.Empty):
                     return self._items.get_nowait()
                 self._trail -= _PIECE
-                self._wait_for_room(_PIECE, self._stopping)
+                self._lead.wait(_PIECE, self._stopping)
                 self._sink.write(self._silence)
                 if self._trail <= 0:
                     self._sink.drain()
+                self._speaker.heard()
         except SinkError as error:
             self._trail = 0
-            self._sink.close()
-            self._post(AudioState(str(error)))
-        self.pulse.rest()
-        item = self._items.get()
-        self.pulse.wake()
-        return item
+            self._speaker.lose(error)
+        while True:
+            with contextlib.suppress(queue.Empty):
+                self.pulse.rest()
+                item = self._items.get(timeout=self._speaker.care_in_s())
+                self.pulse.wake()
+                return item
+            self.pulse.wake()
+            self._speaker.tend()
+
+    def _care(self, what: _Care) -> None:
+        if self._level.changed:
+            self._level.settle()
+        if what is _Care.WAKE and not self._began:
+            with contextlib.suppress(SinkError):  # who speaks will meet it again
+                self._speaker.open()
+                self._wake_up()
+
+    def _wake_up(self) -> None:
+        """Play the silence that a loudspeaker needs before it lets anything be heard."""
+        frames = round(self._speaker.sleeps_for_s() * RATE)
+        if not frames:
+            return
+        try:
+            while frames > 0 and not self._stopping.is_set():
+                self._lead.wait(_PIECE, self._stopping)
+                self._sink.write(self._silence)
+                self.pulse.beat()
+                frames -= _PIECE
+        except SinkError as error:
+            self._speaker.lose(error)
+            raise
+        self._speaker.heard()
+        self._trail = _TRAIL
 
     def _play(self, job: Job, chunk: AudioChunk) -> None:
         try:
@@ -159,6 +203,7 @@ class Player(Worker):
                 return
             if not self._began:
                 self._begin(job)
+                self._glide(float(chunk.samples[0]) * self._gain)
             self._write(job, chunk.samples)
         except SinkError as error:
             self._give_up(job, error)
@@ -166,15 +211,18 @@ class Player(Worker):
             chunk.release()
 
     def _begin(self, job: Job) -> None:
-        self._open_sink()
-        self._post(AudioState())
+        self._speaker.open()
+        self._wake_up()
         self._trail = 0
+        self._lead.begin()
+        self._level.settle()
         self._began = True
+        self._limiter.reset()
         self._position = job.start
         self._word = bisect_left(job.words, job.start)
         self._bookmark = bisect_left(job.bookmarks, (job.start, ""))
         # In the middle of speech a sudden beginning would click.
-        self._gain = 0.0 if job.start else self._wanted_gain
+        self._gain = 0.0 if job.start else self._level.gain
         self._post(PlaybackStarted(job.id, time.monotonic()))
 
     def _write(self, job: Job, samples: Samples) -> None:
@@ -185,14 +233,19 @@ class Player(Worker):
                 self._cut = True
                 job.stopped.set()
                 return
-            end = min(start + _PIECE, samples.size, start + self._to_next_sentence(job))
-            self._wait_for_room(end - start, job.stopped)
-            self._adapt(job)
+            # What goes on in the middle is soon as loud as it was.
+            longest = _FADE if self._position == job.start > 0 else _PIECE
+            end = min(start + longest, samples.size, start + self._to_next_sentence(job))
+            self._lead.wait(end - start, job.stopped)
+            self.pulse.beat()
+            self._ahead = self._lead.adapt(self._position - job.start)
             if job.stopped.is_set() or self._stopping.is_set():
                 self._cut = True
                 self._hand_over(samples[start : min(end, start + _FADE)], gain=0.0)
                 return
-            self._hand_over(samples[start:end], self._wanted_gain)
+            if self._level.changed:
+                self._level.settle()
+            self._hand_over(samples[start:end], self._level.gain, samples[end : end + AHEAD])
             start = end
             if job.marks:
                 self._tell_words(job)
@@ -203,24 +256,46 @@ class Player(Worker):
         following = bisect_right(job.sentences, self._position)
         return job.sentences[following] - self._position if following < len(job.sentences) else _PIECE
 
-    def _hand_over(self, samples: Samples, gain: float) -> None:
-        """Write at most `_PIECE` frames; the memory itself where the gain is and stays 1, else a scaled copy."""
+    def _hand_over(self, samples: Samples, gain: float, ahead: Samples = NOTHING) -> None:
+        """Write at most `_PIECE` frames; the memory itself where the gain is and stays 1, else a scaled copy.
+
+        `ahead`: what of the same chunk follows, so that the gain is down before a peak comes.
+        """
         if self._gain != 1 or gain != 1:
             samples = self._scale(samples, gain)
-        self._sink.write(samples)
+        self._limiter.limit(samples, ahead, gain)
+        self._write_or_reopen(samples)
+        self._last = float(samples[-1])
         self._position += samples.size
-        self._untroubled += samples.size
-        if self._untroubled > _EASE and self._lead > self._least_lead:
-            self._untroubled = 0
-            self._lead = max(self._least_lead, self._lead - _PIECE)
+        self._ahead += samples.size
+        self._lead.ease(samples.size)
 
-    def _adapt(self, job: Job) -> None:
-        """Keep more ahead from now on where, in the middle of speech, we come so late that hardly any was left."""
-        pending = self._sink.pending
-        self._paced = self._paced or pending > 0
-        if self._paced and self._position - job.start > self._lead and pending < _LATE:
-            self._untroubled = 0
-            self._lead = max(self._lead, min(_MOST_LEAD, self._lead + _PIECE))
+    def _write_or_reopen(self, samples: Samples) -> None:
+        """Write; an utterance's first frames once more, to a sink opened anew, where the one of before is dead.
+
+        A sound server that was started again while nothing was said is noticed no sooner.
+        """
+        try:
+            self._sink.write(samples)
+        except SinkError as error:
+            if self._reached:
+                raise
+            self._speaker.lose(error)
+            self._speaker.open()
+            self._wake_up()
+            self._trail = 0
+            self._sink.write(samples)
+        self._reached = True
+
+    def _glide(self, to: float) -> None:
+        """Add a ramp from the sample of before to one that would be a jump; as a rule there is none."""
+        step = min(max(to, -1.0), 1.0) - self._last
+        if abs(step) > _STEP:
+            ramp = self._scaled[:_FADE]
+            np.multiply(self._ramp[:_FADE], step / _FADE, out=ramp)
+            np.add(ramp, self._last, out=ramp)
+            self._write_or_reopen(ramp)
+            self._last += step
 
     def _scale(self, samples: Samples, gain: float) -> Samples:
         """Give the samples with a gain that moves to `gain` by the last one; valid until the next call."""
@@ -228,21 +303,8 @@ class Player(Worker):
         np.multiply(self._ramp[: samples.size], (gain - self._gain) / samples.size, out=scaled)
         np.add(scaled, self._gain, out=scaled)
         np.multiply(scaled, samples, out=scaled)
-        np.clip(scaled, -1, 1, out=scaled)
         self._gain = gain
         return scaled
-
-    def _wait_for_room(self, frames: int, stopped: threading.Event) -> None:
-        """Wait until no more than the lead is ahead, or somebody stops it."""
-        before, since = self._sink.pending, time.monotonic()
-        while not stopped.is_set() and not self._stopping.is_set():
-            self.pulse.beat()
-            pending = self._sink.pending
-            if pending + frames <= self._lead or time.monotonic() - since > _STUCK_S:
-                return
-            if pending < before:
-                before, since = pending, time.monotonic()
-            stopped.wait(seconds(pending + frames - self._lead))
 
     def _tell_words(self, job: Job) -> None:
         """Tell each word whose first frame was handed over, with the time at which it will be heard."""
@@ -270,30 +332,37 @@ class Player(Worker):
         at = time.monotonic()
         try:
             if self._began and self._error is None:
+                self._glide(0.0)
                 if cut and (pending := self._sink.pending):
                     self._trail = _TRAIL
                     at += seconds(pending)
                 else:
                     self._sink.drain()
                     at = time.monotonic()
+                    self._speaker.heard()
         except SinkError as error:
             self._give_up(job, error)
-        error_heard = end.error or self._error
-        if not cut and error_heard is None:
+        if not cut and (end.error or self._error) is None:
             self._tell_bookmarks(job, self._position + 1)  # those behind the last word
-        cut_at = self._cut_at(job) if cut and error_heard is None else None
-        self._post(PlaybackEnded(job.id, at, seconds(self._position), error_heard, cut_at))
+        self._post(self._ended(job, at, end.error, cut=cut))
         self._reset()
 
-    def _cut_at(self, job: Job) -> int:
-        """Give the first frame of the word in which it was stopped: from there it may go on."""
-        word = bisect_right(job.words, self._position) - 1
-        return max(job.start, job.words[word]) if word >= 0 else job.start
+    def _ended(self, job: Job, at: float, error: Exception | None, *, cut: bool) -> PlaybackEnded:
+        """Say how it ended, and from where it may go on: the word in which it was stopped or the loudspeaker lost."""
+        unheard = 0
+        if self._error is not None:
+            self._position = max(job.start, self._position - self._ahead)
+            unheard = _UNHEARD
+        cut_at = None
+        if error is None and (cut or self._error is not None):
+            word = bisect_right(job.words, self._position - unheard) - 1
+            cut_at = max(job.start, job.words[word]) if word >= 0 else job.start
+        return PlaybackEnded(job.id, at, seconds(self._position), error or self._error, cut_at)
 
     def _give_up(self, job: Job, error: SinkError) -> None:
         """End this utterance; the next one opens the sink anew."""
         self._error = error
         job.stopped.set()
         self._trail = 0
-        self._sink.close()
-        self._post(AudioState(str(error)))
+        self._last = 0.0
+        self._speaker.lose(error)

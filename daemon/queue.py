@@ -33,6 +33,8 @@ class Waiting:
     clip: Samples | None = field(default=None, compare=False)
     """See `SpeakReceived`."""
     take: Callable[[Samples], None] | None = field(default=None, compare=False)
+    extra_s: float = 0.0
+    """Seconds that it lasts beside its text: of its chimes, or of its clip."""
 
     @property
     def id(self) -> str:

@@ -11,12 +11,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
+from daemon.cache import pieces
 from daemon.errors import DaemonError, RenderQueueFullError, StoppedError
+from daemon.framing import Framing
 from daemon.inbox import Inbox, RenderEnded
 from daemon.job import Job
 from daemon.worker import Worker
 from device.errors import DeviceError
 from device.format import Samples, seconds
+from device.limiter import Limiter
 from device.memory import HostBufferPool
 from device.realtime import give_way
 from engines.casting import Casting, Lent, in_its_languages
@@ -29,8 +32,10 @@ from engines.text.reading import Front
 from engines.text.ssml import script_of
 from engines.voice_plans import RENDER_FRAMES
 
-_BUFFER_BYTES: Final = 2**19
-"""It is 385 kB."""
+_BUFFERS: Final = 4
+"""Of each thread. All but one, of 385 kB each, are touched only where a chime follows, into which the end is mixed."""
+
+_BUFFERS_BYTES: Final = 2**21
 
 IDLE_S: Final = 60.0
 """After so long without an order the engines are freed, which take 0.3 s to load again."""
@@ -61,6 +66,8 @@ class RenderOrder:
     """Whether somebody listens to it as it is made. What is not live waits while rendering is paused."""
     ssml: bool = False
     """Whether the text is SSML."""
+    framing: Framing | None = None
+    """Chimes around it."""
 
 
 class Renderers:
@@ -149,12 +156,12 @@ class Renderers:
             if order is None:
                 return
             if synthesizer is None:
-                pool = HostBufferPool(buffers=1, capacity=RENDER_FRAMES, limit_bytes=_BUFFER_BYTES)
+                pool = HostBufferPool(buffers=_BUFFERS, capacity=RENDER_FRAMES, limit_bytes=_BUFFERS_BYTES)
                 synthesizer = Synthesizer(self._phonemizer, pool, front=self._front)
             self._post(self._render(order, synthesizer))
 
     def _render(self, order: RenderOrder, synthesizer: Synthesizer) -> RenderEnded:
-        tally = Tally()
+        tally, limiter = Tally(), Limiter()
         error: Exception | None = None
         cut = False
 
@@ -177,8 +184,15 @@ class Renderers:
                 seed = wanted.seed if order.seed is None else order.seed
                 utterance = Utterance(script, delivery, seed)
                 cast = Casting(lent, voice, delivery, tally.warn, gain=order.gain, rate=order.rate)
-                for chunk in synthesizer.chunks(utterance, cast, tally, stopped):
+                chunks = synthesizer.chunks(utterance, cast, tally, stopped)
+                if order.framing is not None:
+                    chunks = order.framing.around(
+                        chunks,
+                        lambda sound: synthesizer.replay(pieces(sound, synthesizer.capacity), tally, stopped),
+                    )
+                for chunk in chunks:
                     try:
+                        limiter.limit_all(chunk.samples)
                         order.take(chunk.samples)
                     finally:
                         chunk.release()

@@ -60,7 +60,14 @@ class Renders:
         if rendering is not None:
             waiting = rendering.waiting
             ttfa_ms = milliseconds(message.at - waiting.received_at)
-            started = Started(id=waiting.id, time=utc_of(message.at), ttfa_ms=ttfa_ms, output=rendering.location)
+            rendering.location = message.location or rendering.location
+            started = Started(
+                id=waiting.id,
+                time=utc_of(message.at),
+                ttfa_ms=ttfa_ms,
+                output=rendering.location,
+                fallback=message.fallback or None,
+            )
             self._ledger.tell(started, waiting.origin)
 
     def ended(self, message: RenderEnded) -> None:
@@ -79,7 +86,8 @@ class Renders:
                 time=at,
                 audio_s=round(message.audio_s, 3),
                 total_ms=milliseconds(message.at - waiting.received_at),
-                location=rendering.location,
+                location=message.location or rendering.location,
+                fallback=message.fallback or None,
                 reason=None if message.audio_s else "nothing to say",
                 warnings=message.warnings or None,
             )

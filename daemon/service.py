@@ -11,20 +11,24 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from daemon.audio_wishes import ducking_of, level_of, manners_of
 from daemon.cache import Keeper, PhraseCache
-from daemon.config import Config, packs_folder, phrases_folder, plans_folder, renders_folder
+from daemon.chimes import Chimes
+from daemon.config import Config, packs_folder, phrases_folder, plans_folder, recordings_folder
 from daemon.config_text_section import normalizer_of
 from daemon.engine_room import BUFFER_FRAMES, make_engines, preferences
 from daemon.errors import DaemonError
 from daemon.events import Event, Settings, VoiceInfo
 from daemon.figures import Vitals
-from daemon.inbox import Inbox, Origin, RenderEnded
+from daemon.inbox import Inbox, Origin, PlaybackEnded, RenderEnded
 from daemon.job import Job
 from daemon.journal import Journal
+from daemon.level import gain_of
 from daemon.lexica import Lexica
 from daemon.outputs import Outputs
 from daemon.player import Player
 from daemon.queue import Waiting
+from daemon.recorder import Recorder
 from daemon.rendering import Renderers, RenderOrder
 from daemon.renders import is_live
 from daemon.sampling import Sample
@@ -108,20 +112,28 @@ class Service:
             capacity=config.render.max_renders,
             front=front,
         )
-        self._player = Player(sink, self.inbox.put, lead_s=config.audio.lead_ms / 1000)
+        self._ducking = ducking_of(config, self.inbox.put)
+        self._player = Player(
+            sink,
+            self._heard,
+            lead_s=config.audio.lead_ms / 1000,
+            manners=manners_of(config) if isinstance(sink, AlsaSink) else None,
+            level=level_of(config),
+        )
         self._kept = self._make_cache(config) if config.cache.enabled else None
+        self._recorder = self._make_recorder(config) if config.recorder.enabled else None
         self._engine = SynthesisThread(
             partial(make_engines, config, self._phonemizer, self._precedence, put_aside, front),
             self._player,
             self._kept,
             self.inbox.put,
             self._precedence,
+            self._recorder,
         )
         self._preferred = config.voice.default
         self._is_warm = True
-        self.outputs = Outputs(
-            renders_folder(config), config.render.file_format, config.encoder, topic_of=topic_of, post=self.inbox.put
-        )
+        self._chimes = Chimes.load(config.chimes, config.audio.loudness_lufs)
+        self.outputs = Outputs(config, topic_of=topic_of, post=self.inbox.put)
         hands = Hands(
             publish=publish,
             begin=self._begin,
@@ -130,8 +142,11 @@ class Service:
             apply=self._apply,
             voices=self._voices,
             lexica=lexica,
+            adapt=self.outputs.set_quality,
+            check=self.outputs.check,
+            describe=self.outputs.describe,
         )
-        self.speaker = Speaker(_bounds(config), journal, sink.description, hands)
+        self.speaker = Speaker(_bounds(config), journal, sink.description, hands, self._chimes)
 
     @property
     def pulses(self) -> Mapping[str, Callable[[float], float]]:
@@ -147,8 +162,12 @@ class Service:
         self._engine.start()
         engines = self._engine.made.result()
         self._player.start()
+        if self._ducking is not None:
+            self._ducking.start()
         if self._kept is not None:
             self._kept.keeper.start()
+        if self._recorder is not None:
+            self._recorder.start()
         self.outputs.clear_leftovers()
         voice = engines.shelf.get()  # loaded, so that this asks nothing of a GPU
         self._render_on = beside(voice, self._plans, capacity=BUFFER_FRAMES)
@@ -197,6 +216,9 @@ class Service:
         )
         return Kept(cache, Keeper(cache, self.inbox.put), settings.phrases)
 
+    def _make_recorder(self, config: Config) -> Recorder:
+        return Recorder(recordings_folder(config), config.recorder.keep, config.encoder.settings, self.inbox.put)
+
     def stop(self) -> None:
         """Fall silent, end the threads, free everything. Raises nothing; a thread that hangs is left behind."""
         self._engine.stop()
@@ -205,11 +227,18 @@ class Service:
         self._precedence.close()
         self._phonemizer.close()
         threads: list[Worker] = [self._engine, self._player, *self.renderers.threads]
+        if self._ducking is not None:
+            self._ducking.stop()
+            threads.append(self._ducking)
         if self._kept is not None:
             self._kept.keeper.stop()
             threads.append(self._kept.keeper)
+        if self._recorder is not None:
+            threads.append(self._recorder)
         deadline = time.monotonic() + _STOP_S
         for thread in threads:
+            if thread is self._recorder:
+                self._recorder.stop()  # once the engine thread has ended, so that the last recording has an end
             if thread.is_alive():
                 thread.join(max(0.0, deadline - time.monotonic()))
         self.renderers.free()
@@ -218,6 +247,9 @@ class Service:
     def _begin(self, waiting: Waiting) -> Job:
         command = waiting.command
         job = Job(command.id, start=waiting.resume_at, marks=command.marks)
+        self._player.wake()
+        if self._ducking is not None:
+            self._ducking.begin()
         self._engine.say(
             Order(
                 job=job,
@@ -225,15 +257,22 @@ class Service:
                 ssml=command.ssml is not None,
                 voice=command.voice,
                 speaker=command.speaker,
-                gain=command.volume,
+                gain=gain_of(command.volume),
                 cache=command.cache,
                 language=command.language,
                 rate=command.rate,
                 seed=zlib.crc32(command.id.encode()),
                 clip=waiting.clip,
+                framing=self._chimes.framing(command),
             )
         )
         return job
+
+    def _heard(self, message: Inbox) -> None:
+        """Pass on what the player says; in its thread."""
+        self.inbox.put(message)
+        if self._ducking is not None and isinstance(message, PlaybackEnded):
+            self._ducking.end()
 
     def _cut(self, job: Job, at_once: bool) -> None:  # noqa: FBT001  the type of a callback
         if at_once:
@@ -245,7 +284,7 @@ class Service:
     def _render(self, waiting: Waiting) -> tuple[Job, str]:
         command = waiting.command
         job = Job(command.id)
-        take, location = self.outputs.begin(command, waiting.take)
+        take, location = self.outputs.begin(command, waiting.take, job.stopped)
         try:
             voice = command.voice
             if not voice and command.language is not None:
@@ -259,8 +298,9 @@ class Service:
                     voice=voice,
                     speaker=command.speaker,
                     rate=command.rate,
-                    gain=command.volume,
+                    gain=gain_of(command.volume),
                     live=is_live(waiting),
+                    framing=self._chimes.framing(command),
                 )
             )
         except (VoiceError, DaemonError) as error:
@@ -268,7 +308,7 @@ class Service:
         return job, location
 
     def _apply(self, settings: Settings) -> None:
-        self._player.set_gain(0.0 if settings.muted else settings.volume)
+        self._player.set_volume(settings.volume, muted=settings.muted)
         self._report(settings)
 
     def _voices(self) -> list[VoiceInfo]:
@@ -288,4 +328,5 @@ def _bounds(config: Config) -> Bounds:
         burst=max(1, round(_BURST_S * limits.max_commands_per_s)),
         renders=config.render.max_renders,
         speak_after_restart_s=config.journal.speak_after_restart_s,
+        lost_wait_s=config.audio.lost_wait_s if config.audio.output == "alsa" else 0.0,
     )

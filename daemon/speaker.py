@@ -12,10 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from daemon.commands import LARGEST_RATE, SMALLEST_RATE, Speak
+from daemon.chimes import NO_CHIMES, Chimes
+from daemon.commands import LARGEST_RATE, SMALLEST_RATE, Speak, StreamQuality
 from daemon.controls import Controls
 from daemon.errors import PayloadError
 from daemon.events import Accepted, Event, Settings, VoiceInfo
+from daemon.hold import Hold
 from daemon.inbox import (
     AudioState,
     ControlReceived,
@@ -36,6 +38,7 @@ from daemon.inbox import (
     Stop,
     Subscribed,
     SynthesisEnded,
+    Tick,
     Told,
     WordReached,
 )
@@ -47,6 +50,7 @@ from daemon.playback import Playback
 from daemon.queue import SpeakQueue, Waiting
 from daemon.rates import RateLimiter
 from daemon.renders import Renders
+from device.format import seconds
 from power.mode import Mode
 
 _LOG = logging.getLogger(__name__)
@@ -83,6 +87,8 @@ class Bounds:
     burst: int
     renders: int
     speak_after_restart_s: float
+    lost_wait_s: float = 0.0
+    """How long speech waits for a loudspeaker that was lost; 0: it fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +107,20 @@ class Hands:
     voices: Callable[[], Sequence[VoiceInfo]]
     lexica: Lexica
     """Answers what is asked of lexica."""
+    adapt: Callable[[StreamQuality], Sequence[str]] = lambda _: ()
+    """Adapt what is being encoded; gives the ids."""
+    check: Callable[[Speak], None] = lambda _: None
+    """PayloadError where there is no way out for a command."""
+    describe: Callable[[Speak], str | None] = lambda _: None
+    """Give the SDP of a command's sound."""
 
 
 class Speaker:
     """Takes one message after another; every accepted command ends in exactly one final event."""
 
-    def __init__(self, bounds: Bounds, journal: Journal, output: str, hands: Hands) -> None:
+    def __init__(self, bounds: Bounds, journal: Journal, output: str, hands: Hands, chimes: Chimes = NO_CHIMES) -> None:
         self._bounds = bounds
+        self._chimes = chimes
         self._hands = hands
         self._journal = journal
         self._ledger = Ledger(journal, hands.publish)
@@ -117,10 +130,17 @@ class Speaker:
             output=output,
             begin=hands.begin,
             cut=hands.cut,
+            hold=Hold(bounds.lost_wait_s),
         )
         self._renders = Renders(self._ledger, bounds.renders, hands.render)
         self._controls = Controls(
-            self._playback, self._renders, journal, apply=hands.apply, voices=hands.voices, lexica=hands.lexica
+            self._playback,
+            self._renders,
+            journal,
+            apply=hands.apply,
+            voices=hands.voices,
+            lexica=hands.lexica,
+            adapt=hands.adapt,
         )
         self._rates = RateLimiter(bounds.rate_per_s, bounds.burst)
         self._arrivals = count(1)
@@ -166,7 +186,8 @@ class Speaker:
         now = at.monotonic
         for entry, age_s in self._ledger.after_crash(at, self._bounds.speak_after_restart_s):
             command = entry.command
-            waiting = Waiting(command, now - age_s, next(self._arrivals), entry.origin, _deadline(command, now - age_s))
+            deadline, extra_s = _deadline(command, now - age_s), self._chimes.length_s(command)
+            waiting = Waiting(command, now - age_s, next(self._arrivals), entry.origin, deadline, extra_s=extra_s)
             self._playback.queue.put(waiting)
         self._playback.next(now)
 
@@ -201,14 +222,19 @@ class Speaker:
                 self._playback.stop()
                 self._renders.stop()
             case _:
-                self._note(message)
+                self._note(message, now)
 
-    def _note(self, message: Inbox) -> None:
+    def _note(self, message: Inbox, now: float) -> None:
         """Take note of how things are."""
         condition = self._condition
         match message:
             case AudioState(problem):
+                if problem != condition.audio_problem:
+                    _LOG.warning("the output is %s", problem or "there again")
                 self._condition = replace(condition, audio_problem=problem)
+                self._playback.output_is(problem, now)
+            case Tick():
+                self._playback.next(now)
             case Subscribed(problem):
                 if problem:
                     _LOG.error("the broker refuses the subscription, so no command will come: %s", problem)
@@ -248,19 +274,22 @@ class Speaker:
             raise PayloadError(
                 "rate", f"more than {self._bounds.rate_per_s:g} commands a second from one sender", command.id
             )
+        self._hands.check(command)
+        settled = self._chimes.settled(self._settled(command))
         waiting = Waiting(
-            self._settled(command),
+            settled,
             message.at,
             next(self._arrivals),
             message.origin,
             _deadline(command, message.at),
             clip=message.clip,
             take=message.take,
+            extra_s=self._chimes.length_s(settled) + (0.0 if message.clip is None else seconds(message.clip.size)),
         )
         (self._renders if command.output != "speaker" else self._playback).check(waiting)
         self._ledger.accept(waiting, at)
         if command.output != "speaker":
-            self._tell_ahead(command.id, message.origin, len(self._renders))
+            self._tell_ahead(command.id, message.origin, len(self._renders), self._hands.describe(command))
             self._renders.submit(waiting)
         else:
             self._playback.submit(waiting, now, lambda: self._tell_accepted(waiting, message.origin, now))
@@ -276,8 +305,8 @@ class Speaker:
         ahead, starts_in_s = self._playback.place(waiting, now)
         self._ledger.tell(Accepted(id=waiting.id, ahead=ahead, starts_in_s=starts_in_s), origin)
 
-    def _tell_ahead(self, command_id: str, origin: Origin, ahead: int = 0) -> None:
-        self._ledger.tell(Accepted(id=command_id, ahead=ahead), origin)
+    def _tell_ahead(self, command_id: str, origin: Origin, ahead: int = 0, sdp: str | None = None) -> None:
+        self._ledger.tell(Accepted(id=command_id, ahead=ahead, sdp=sdp), origin)
 
 
 def _deadline(command: Speak, received_at: float) -> float:

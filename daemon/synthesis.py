@@ -14,9 +14,11 @@ from typing import Final
 import numpy as np
 
 from daemon.cache import LONGEST_CHARS, LONGEST_S, Keeper, Phrase, PhraseCache, key_of, pieces
+from daemon.framing import Framing
 from daemon.inbox import Inbox, SynthesisEnded
 from daemon.job import Job
 from daemon.player import Player
+from daemon.recorder import Recorder, Said
 from daemon.sampling import Sample, spoken
 from daemon.stages import stages_of
 from daemon.worker import Worker
@@ -57,6 +59,8 @@ class Order:
     """A sound to play in place of the text."""
     ssml: bool = False
     """Whether the text is SSML."""
+    framing: Framing | None = None
+    """Chimes around it."""
 
 
 class _GiveBack:
@@ -94,6 +98,7 @@ class SynthesisThread(Worker):
         kept: Kept | None,
         post: Callable[[Inbox], None],
         precedence: Precedence | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         """`make` is called first of all in the thread; `made` then has its result, or what it raised.
 
@@ -103,6 +108,7 @@ class SynthesisThread(Worker):
         self.made: Final[Future[Engines]] = Future()
         self._make = make
         self._precedence = precedence or Precedence()
+        self._recorder = recorder
         self._synthesizer: Synthesizer
         self._shelf: VoiceShelf
         self._gpu_memory: Callable[[], tuple[int, int] | None]
@@ -198,11 +204,22 @@ class SynthesisThread(Worker):
     def _say(self, order: Order) -> tuple[bool, Exception | None]:
         """Give whether all samples were handed on, and what kept them from it."""
         job, begun_at = order.job, time.monotonic()
-        tally = Tally(words=job.words, sentences=job.sentences, marks=job.bookmarks, warnings=job.warnings)
+        lead = order.framing.lead if order.framing else 0
+        tally = Tally(
+            frames=min(job.start, lead),
+            words=job.words,
+            sentences=job.sentences,
+            marks=job.bookmarks,
+            warnings=job.warnings,
+        )
 
         def stopped() -> bool:  # asked between windows, and while waiting for the player
             self.pulse.beat()
             return job.stopped.is_set()
+
+        def sound(samples: Samples) -> Iterator[AudioChunk]:
+            """Give samples that exist already as chunks."""
+            return self._synthesizer.replay(pieces(samples, self._synthesizer.capacity), tally, stopped)
 
         try:
             script = script_of(order.text, ssml=order.ssml)
@@ -221,19 +238,24 @@ class SynthesisThread(Worker):
                 cast = self._cast(Casting(self._shelf, voice, delivery, tally.warn, gain=order.gain, rate=order.rate))
                 chunks = self._synthesizer.chunks(seeded, cast, tally, stopped, start=job.start)
             else:
-                job.words.extend(phrase.recording.words)
-                job.sentences.extend(phrase.recording.sentences)
-                recording = pieces(phrase.recording.samples[job.start :], self._synthesizer.capacity)
-                tally.frames = min(job.start, phrase.recording.samples.size)
-                chunks = self._synthesizer.replay(recording, tally, stopped)
-            for chunk in self._recorded(chunks, phrase):
+                job.words.extend(lead + word for word in phrase.recording.words)
+                job.sentences.extend(lead + sentence for sentence in phrase.recording.sentences)
+                skipped = min(max(0, job.start - lead), phrase.recording.samples.size)
+                tally.frames += skipped
+                chunks = sound(phrase.recording.samples[skipped:])
+            chunks = self._recorded(chunks, phrase)
+            if order.framing is not None:
+                chunks = order.framing.around(chunks, sound, job.start)
+            if self._recorder is not None:
+                chunks = self._recorder.tape(Said(job.id, order.text, voice.info.name), chunks, job.stopped.is_set)
+            for chunk in chunks:
                 self._player.play(job, chunk)
         except (SpeechError, PoolClosedError) as error:
             # Whoever stopped it has had the engine abandon it.
             return False, None if job.stopped.is_set() and isinstance(error, AbandonedError) else error
         if job.stopped.is_set():
             return False, None  # somebody stopped it, or the player gave up and says so: not all samples exist
-        self._finish(phrase, tally)
+        self._finish(phrase, tally, lead)
         self._post(
             SynthesisEnded(
                 id=job.id,
@@ -307,12 +329,15 @@ class SynthesisThread(Worker):
                 record.add(chunk.samples)
             yield chunk
 
-    def _finish(self, phrase: _Phrase, tally: Tally) -> None:
+    def _finish(self, phrase: _Phrase, tally: Tally, lead: int = 0) -> None:
+        """Have a phrase kept whose speech begins at frame `lead`."""
         # A recording would be without the warnings.
         if phrase.keep and not tally.warnings and self._kept is not None and self._record is not None:
             whole = self._record.taken()
             if whole is not None:
-                self._kept.keeper.keep(phrase.key, Phrase(whole, tuple(tally.words), tuple(tally.sentences)))
+                words = tuple(word - lead for word in tally.words)
+                sentences = tuple(sentence - lead for sentence in tally.sentences)
+                self._kept.keeper.keep(phrase.key, Phrase(whole, words, sentences))
 
     def _prepare(self) -> None:
         """Speak one pinned phrase into the cache; one that cannot be spoken is told of and left out."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from daemon.commands import COMMANDS, AnyCommand, Speak
 
-_FILTERS: Final = ("speak", "cancel", "pause", "resume", "skip", "ping", "+/set", "+/get")
+_FILTERS: Final = ("speak", "cancel", "pause", "resume", "skip", "ping", "+/set", "+/get", "stream/quality")
 """Subscribed to under each scope: nothing that we publish ourselves matches one."""
 
 _RENDER: Final = "render"

@@ -1,18 +1,23 @@
-"""The loudspeaker, through ALSA. The only module that knows alsaaudio."""
+"""The loudspeaker, through ALSA: whatever rate, channels, format and periods a card agrees to."""
 
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-import numpy as np
-
+from device.alsa_binding import alsaaudio
+from device.alsa_layout import OURS, Converter, Layout, candidates
+from device.alsa_library import TRIAL_S, Trial, hush
+from device.alsa_names import advice, by_id, id_at, place_of
 from device.errors import SinkError
-from device.format import CHANNELS, PERIOD, RATE, Samples, is_samples, seconds
+from device.format import PERIOD, RATE, Samples, is_samples, seconds
+
+_LOG = logging.getLogger(__name__)
 
 HALF_PERIOD: Final = PERIOD // 2
 """Frames per ALSA period, 10 ms. PulseAudio says in steps of a period how much it has taken, and takes as much at once:
@@ -34,29 +39,40 @@ NO_PROGRESS_LIMIT: Final = 50
 NO_ROOM_WAIT_S: Final = 0.01
 """Half a period. A blocking PCM should never say 0; if it does, asking again at once would only heat the core."""
 
-NO_CARD_ADVICE: Final = "`aplay -L` lists the names there are; `--output file.wav` works without a card"
+_BUSY: Final = "stop the program that plays to it, or use a device that several may play to, such as default"
+_HANGS: Final = "the sound server or the driver behind it hangs: restart that"
+_CONVERT: Final = "use a device that converts: plughw:CARD=... instead of hw:..., or default"
 
 
 class AlsaSink:
-    """A `Sink` on an ALSA playback device, blocking, float32 straight from the given memory.
+    """A `Sink` on an ALSA playback device, blocking: float32 mono at 48 kHz straight from the given memory.
 
-    `xruns` counts the times the card ran dry between two writes of one utterance. Failures raise SinkError; after
-    one, close and open again: the card may have come back under the same name.
+    A card that insists on another rate, format or number of channels gets those, converted. `underruns` counts the
+    times the card ran dry between two writes of one utterance. Failures raise SinkError; after one, close and open
+    again: the card may have come back under the same name. A name by index means the card that had it when it was
+    first opened, wherever that is later.
 
     Two things the binding does not let us bound: `write` waits for a sound server that hangs as long as it hangs (a
-    card in the kernel that stops gives EIO), and `open` and `drop` keep the interpreter's lock while they wait for one.
+    card in the kernel that stops gives EIO), and `drop` keeps the interpreter's lock while it waits for one. So does
+    its opening; hence each is tried out first, where a server that hangs costs `TRIAL_S` and nobody else.
     """
 
     def __init__(self, device: str = "default") -> None:
-        self.xruns = 0
+        self.underruns = 0
         self._device = device
+        self._target: str | None = None  # by the card's id, once that is known
         self._name = f"alsa {device}"
         self._details = ""
         self._alsa: Any = None
         self._pcm: Any = None
-        self._buffer = 0
-        self._silence: Samples = np.zeros(0, np.float32)
+        self._trial = Trial()
+        self._layout = OURS
+        self._converter: Converter | None = None
+        self._buffer = 0  # in the device's frames, as are the two below
+        self._period = HALF_PERIOD
+        self._silence = memoryview(b"")
         self._queued = 0  # frames taken since the device last stood still
+        self._sounding = False
 
     @property
     def description(self) -> str:
@@ -72,61 +88,75 @@ class AlsaSink:
             room = int(self._pcm.avail())
         except self._alsa.ALSAAudioError:
             return 0  # whatever is wrong, the next write meets it
-        return max(0, self._buffer - room) if room >= 0 else 0
+        return self._in_our_frames(max(0, self._buffer - room)) if room >= 0 else 0
+
+    @property
+    def period(self) -> int:
+        """See `Sink.period`."""
+        return self._in_our_frames(self._period)
 
     def open(self) -> None:
         """See `Sink.open`."""
         if self._pcm is not None:
             return
+        binding = self._alsa = alsaaudio(self._name)
+        hush()
+        device = self._stable_name()
+        self._try_out(device)
         try:
-            import alsaaudio  # noqa: PLC0415  a machine without a loudspeaker needs no binding
-        except ImportError as error:
-            raise SinkError(self._name, f"no ALSA binding: {error}", "install pyalsaaudio and libasound2") from error
-        self._alsa = alsaaudio
-        try:
-            pcm = alsaaudio.PCM(
-                type=alsaaudio.PCM_PLAYBACK,
-                mode=alsaaudio.PCM_NORMAL,
-                device=self._device,
-                rate=RATE,
-                channels=CHANNELS,
-                format=alsaaudio.PCM_FORMAT_FLOAT_LE,
-                periodsize=HALF_PERIOD,
-                periods=PERIODS,
-            )
-            info = pcm.info()
-        except alsaaudio.ALSAAudioError as error:
-            raise SinkError(self._name, f"cannot be opened: {error}", NO_CARD_ADVICE) from error
-        self._refuse_other_formats(pcm, info)
-        self._silence = np.zeros(int(info["period_size"]), np.float32)
+            pcm, info, layout = self._agree(device)
+        except binding.ALSAAudioError as error:
+            raise SinkError(self._name, f"cannot be opened: {error}", advice(binding.cards())) from error
+        self._layout = layout
+        self._converter = None if layout == OURS else Converter(layout)
+        self._period = int(info["period_size"])
         self._buffer = int(info["buffer_size"])
-        self._queued = 0
+        self._silence = memoryview(bytes(self._period * layout.frame_bytes))
+        self._stand_still()
         self._pcm = pcm
-        self._details = f" ({RATE} Hz, float32, mono, {self._buffer} frames in periods of {info['period_size']})"
+        self._details = f" ({layout}, {self._buffer} frames in periods of {self._period})"
+
+    def check(self) -> None:
+        """See `Sink.check`. A card that was unplugged tells; a sound server that ended does not."""
+        pcm = self._opened()
+        try:
+            gone = pcm.state() == self._alsa.PCM_STATE_DISCONNECTED
+        except self._alsa.ALSAAudioError as error:
+            raise SinkError(self._name, f"is gone: {error}") from error
+        if gone:
+            raise SinkError(self._name, "is gone: it was unplugged, or its server has dropped us")
 
     def write(self, samples: Samples) -> None:
-        """See `Sink.write`. The device reads the given memory itself."""
+        """See `Sink.write`. A device that takes what we have reads the given memory itself."""
         pcm = self._opened()
         if not is_samples(samples):
             raise SinkError(self._name, "takes contiguous mono float32 only")
-        if len(samples):
-            self.xruns += self._write_all(pcm, samples)
-            self._queued += len(samples)
+        if not len(samples):
+            return
+        self._sounding = True
+        if self._converter is None:
+            self.underruns += self._write_all(pcm, samples.data.cast("B"))
+        else:
+            for piece in self._converter.pieces(samples):
+                self.underruns += self._write_all(pcm, piece)
 
     def drain(self) -> None:
         """See `Sink.drain`. SinkError where the device does not finish in time; it is closed then."""
         pcm = self._opened()
-        if not self._queued:
+        if not self._sounding:
             return
+        if self._converter is not None:
+            for piece in self._converter.rest():
+                self.underruns += self._write_all(pcm, piece)
         # A card plays whole periods: what follows the last frame in its ring would be old sound.
-        pad = -self._queued % len(self._silence)
+        pad = -self._queued % self._period
         for last_try in (False, True):
             # A device that ran dry refuses to drain until it has been given frames again. Nothing was missing: this
-            # is no xrun. `drop` would get it out of that state too, but takes what a sound server still has to play.
+            # is no underrun. `drop` would get it out of that state too, but takes what a server still has to play.
             if pcm.state() == self._alsa.PCM_STATE_XRUN:
-                pad = len(self._silence)
+                pad = self._period
             if pad:
-                self._write_all(pcm, self._silence[:pad])
+                self._write_all(pcm, self._silence[: pad * self._layout.frame_bytes])
             try:
                 self._bounded(pcm.drain)
             except self._alsa.ALSAAudioError as error:
@@ -134,7 +164,7 @@ class AlsaSink:
                     raise SinkError(self._name, f"cannot finish playing: {error}") from error
             else:
                 break
-        self._queued = 0
+        self._stand_still()
 
     def drop(self) -> None:
         """See `Sink.drop`."""
@@ -143,7 +173,9 @@ class AlsaSink:
             pcm.drop()
         except self._alsa.ALSAAudioError as error:
             raise SinkError(self._name, f"cannot be stopped: {error}") from error
-        self._queued = 0
+        if self._converter is not None:
+            self._converter.forget()
+        self._stand_still()
 
     def close(self) -> None:
         """See `Sink.close`. The binding plays out what is queued, so `drop` first where that is not wanted."""
@@ -158,22 +190,74 @@ class AlsaSink:
             raise SinkError(self._name, "is not open")
         return self._pcm
 
-    def _refuse_other_formats(self, pcm: Any, info: dict[str, Any]) -> None:  # noqa: ANN401
-        # The binding ignores what the device refuses, and goes on with whatever came out instead.
-        wanted = {"rate": RATE, "channels": CHANNELS, "format_name": "FLOAT_LE"}
-        differs = [
-            f"{key.removesuffix('_name')} {info[key]} instead of {value}"
-            for key, value in wanted.items()
-            if info[key] != value
-        ]
-        if differs:
-            pcm.close()
-            advice = "use a device that converts: plughw:CARD=... instead of hw:..., or default"
-            raise SinkError(self._name, f"the device insists on {'; '.join(differs)}", advice)
+    def _stand_still(self) -> None:
+        self._queued = 0
+        self._sounding = False
 
-    def _write_all(self, pcm: Any, samples: Samples) -> int:  # noqa: ANN401
-        """Write until the device has taken everything; give the number of underruns that were met."""
-        rest = samples.data
+    def _in_our_frames(self, frames: int) -> int:
+        return frames if self._layout.rate == RATE else frames * RATE // self._layout.rate
+
+    def _stable_name(self) -> str:
+        """Give the device's name, by the id of its card where the configuration has an index."""
+        index = place_of(self._device)
+        if self._target is None and index is not None and (card := id_at(self._alsa, index)) is not None:
+            self._target = by_id(self._device, card)
+            _LOG.warning(
+                'audio.device = "%s" is a place that another card may have after the next start: write "%s", the card '
+                "that has it now",
+                self._device,
+                self._target,
+            )
+        return self._target or self._device
+
+    def _try_out(self, device: str) -> None:
+        """SinkError where the device cannot be opened, or hangs."""
+        match self._trial.open(device):
+            case 0:
+                return
+            case None:
+                raise SinkError(self._name, f"does not answer within {TRIAL_S:g} s", _HANGS)
+            case busy if busy == -errno.EBUSY:
+                raise SinkError(self._name, "cannot be opened: it is in use", _BUSY)
+            case refused:
+                reason = os.strerror(-refused)
+                raise SinkError(self._name, f"cannot be opened: {reason}", advice(self._alsa.cards()))
+
+    def _agree(self, device: str) -> tuple[Any, dict[str, Any], Layout]:
+        """Open the device in the first layout that it really takes.
+
+        The binding ignores what a device refuses and goes on with whatever comes out, so that is read back.
+        """
+        pcm, info = self._open_as(device, OURS)
+        if _is(info, OURS):
+            return pcm, info, OURS
+        found = f"{info['rate']} Hz, {info['format_name']}, {info['channels']} channels"
+        offered = list(candidates(pcm.getformats(), pcm.getratebounds()))
+        pcm.close()
+        for layout in offered:
+            pcm, info = self._open_as(device, layout)
+            if _is(info, layout):
+                return pcm, info, layout
+            pcm.close()
+        raise SinkError(self._name, f"the device insists on {found}, and on no format that we can make", _CONVERT)
+
+    def _open_as(self, device: str, layout: Layout) -> tuple[Any, dict[str, Any]]:
+        binding = self._alsa
+        pcm = binding.PCM(
+            type=binding.PCM_PLAYBACK,
+            mode=binding.PCM_NORMAL,
+            device=device,
+            rate=layout.rate,
+            channels=layout.channels,
+            format=getattr(binding, f"PCM_FORMAT_{layout.form}"),
+            periodsize=HALF_PERIOD * layout.rate // RATE,
+            periods=PERIODS,
+        )
+        return pcm, pcm.info()
+
+    def _write_all(self, pcm: Any, rest: memoryview) -> int:  # noqa: ANN401
+        """Write bytes until the device has taken all of them; give the number of underruns that were met."""
+        frame_bytes = self._layout.frame_bytes
         underruns = 0
         fruitless = 0
         dry = False
@@ -184,7 +268,8 @@ class AlsaSink:
             except (self._alsa.ALSAAudioError, SystemError) as error:
                 raise SinkError(self._name, f"stopped taking frames: {error}") from error
             if taken is not None and taken > 0:
-                rest = rest[taken:]
+                rest = rest[taken * frame_bytes :]
+                self._queued += taken
                 fruitless = 0
                 dry = False
                 continue
@@ -224,3 +309,7 @@ class AlsaSink:
             raise SinkError(self._name, f"did not finish playing within {limit_s:.1f} s")
         if failures:
             raise failures[0]
+
+
+def _is(info: dict[str, Any], layout: Layout) -> bool:
+    return (info["rate"], info["channels"], info["format_name"]) == (layout.rate, layout.channels, layout.form)

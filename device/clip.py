@@ -1,4 +1,4 @@
-"""A sound that comes from outside as the bytes of a WAV file. The only module that imports soxr."""
+"""A sound that comes from outside as the bytes of a WAV file."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 
 from device.errors import ClipError
 from device.format import RATE, Samples
+from device.resampler import to_house_rate
 
 LONGEST_S: Final = 120.0
 """23 MB of samples. A jingle takes seconds; what lasts longer belongs to a player of its own."""
 
-_MOST_CHANNELS: Final = 8
-_SLOWEST: Final = 4_000
-_FASTEST: Final = 192_000
+MOST_CHANNELS: Final = 8
+SLOWEST: Final = 4_000
+FASTEST: Final = 192_000
 """Hertz, beyond which there is no sound card."""
 
 _PCM: Final = 1
@@ -56,9 +57,7 @@ def read_wav(data: bytes) -> Samples:
     if form.channels > 1:
         values = values.reshape(-1, form.channels).mean(axis=1, dtype=np.float32)
     if form.rate != RATE and values.size:
-        import soxr  # noqa: PLC0415  a library of 10 MB that few devices ever need
-
-        values = soxr.resample(values, form.rate, RATE)
+        values = to_house_rate(values, form.rate)
     clipped: Samples = np.clip(np.nan_to_num(values), -1, 1).astype(np.float32, copy=False)
     return clipped
 
@@ -91,10 +90,10 @@ def _read_format(chunk: bytes) -> _Format:
         kind = int.from_bytes(chunk[_SUBFORMAT_AT : _SUBFORMAT_AT + 2], "little")
     if (kind, bits) not in {(_PCM, 8), (_PCM, 16), (_PCM, 24), (_PCM, 32), (_FLOAT, 32)}:
         raise ClipError(f"has format {kind} of {bits} bits; PCM of 8, 16, 24 or 32 bits or 32 bit float is needed")
-    if not 1 <= channels <= _MOST_CHANNELS:
-        raise ClipError(f"has {channels} channels, 1 to {_MOST_CHANNELS} are allowed")
-    if not _SLOWEST <= rate <= _FASTEST:
-        raise ClipError(f"has a rate of {rate} Hz, {_SLOWEST} to {_FASTEST} are allowed")
+    if not 1 <= channels <= MOST_CHANNELS:
+        raise ClipError(f"has {channels} channels, 1 to {MOST_CHANNELS} are allowed")
+    if not SLOWEST <= rate <= FASTEST:
+        raise ClipError(f"has a rate of {rate} Hz, {SLOWEST} to {FASTEST} are allowed")
     return _Format(kind, channels, rate, bits)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 
 class DeviceError(Exception):
     """Root of every error raised in `device`."""
@@ -85,6 +88,10 @@ class SinkError(DeviceError):
         super().__init__(f"{sink}: {reason}" + (f" ({advice})" if advice else ""))
 
 
+class NoEncoderError(SinkError):
+    """Nothing can be encoded, whatever it is: the library is missing, or refuses."""
+
+
 class ClipError(DeviceError):
     """A sound from outside cannot be played as it is."""
 
@@ -93,9 +100,38 @@ class ClipError(DeviceError):
         super().__init__(f"the sound {reason}")
 
 
+class SoundFileError(DeviceError):
+    """A file holds no sound that can be played."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"{path} {reason}")
+
+
 class EncoderError(DeviceError):
     """The Opus encoder refused its settings or its input."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"opus: {reason}")
+
+
+class MixerError(DeviceError):
+    """A card's volume control is not there or cannot be set."""
+
+    def __init__(self, control: str, reason: str, found: Sequence[str] = ()) -> None:
+        self.control = control
+        self.reason = reason
+        self.found = tuple(found)
+        """The controls that there are."""
+        advice = f" (audio.mixer may be {', '.join(sorted(set(found)))})" if found else ""
+        super().__init__(f"mixer {control}: {reason}{advice}")
+
+
+class DuckingError(DeviceError):
+    """The sound server does not let other programs' sound be turned down."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"other programs' sound cannot be turned down: {reason}")

@@ -38,9 +38,18 @@ class NullSink:
         silent_at = self._silent_at
         return 0 if silent_at is None else max(0, round((silent_at - time.monotonic()) * RATE))
 
+    @property
+    def period(self) -> int:
+        """See `Sink.period`. It is exact to the frame."""
+        return 0
+
     def open(self) -> None:
         """See `Sink.open`."""
         self._open = True
+
+    def check(self) -> None:
+        """See `Sink.check`."""
+        self._refuse_closed()
 
     def write(self, samples: Samples) -> None:
         """See `Sink.write`."""

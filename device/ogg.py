@@ -40,8 +40,11 @@ class OggOpusWriter:
     so that the very last packet is still here to be marked as such. One thread at a time.
     """
 
-    def __init__(self, file: BinaryIO | io.RawIOBase, *, pre_skip: int, vendor: str) -> None:
-        """Begin a stream. `pre_skip`: frames the decoder throws away first. `vendor`: the encoder and its version."""
+    def __init__(self, file: BinaryIO | io.RawIOBase, *, pre_skip: int, vendor: str, rate: int = RATE) -> None:
+        """Begin a stream. `pre_skip`: frames the decoder throws away first. `vendor`: the encoder and its version.
+
+        `rate`: what a decoder may take for the sound's own; all else counts at 48 kHz.
+        """
         self._file = file
         self._serial = secrets.randbits(32)
         self._pages = 0
@@ -50,7 +53,7 @@ class OggOpusWriter:
         self._written_granule = 0
         self._lacing = bytearray()
         self._body = bytearray()
-        self._packet(_head(pre_skip))
+        self._packet(_head(pre_skip, rate))
         self._write_page(0, FIRST_PAGE)
         self._packet(_tags(vendor))
         self.flush()
@@ -94,9 +97,17 @@ class OggOpusWriter:
         self._body.clear()
 
 
-def _head(pre_skip: int) -> bytes:
+def packets_on_page(page: bytes) -> int:
+    """Count the packets of sound that end on a page; 0 for a header's page, or what is none."""
+    lacing_at = 27
+    if page[:4] != b"OggS" or len(page) <= lacing_at or page[lacing_at + page[26] :][:4] == b"Opus":
+        return 0
+    return sum(size < SEGMENT for size in page[lacing_at : lacing_at + page[26]])
+
+
+def _head(pre_skip: int, rate: int) -> bytes:
     version, gain, mapping_family = 1, 0, 0
-    return struct.pack("<8sBBHIhB", b"OpusHead", version, CHANNELS, pre_skip, RATE, gain, mapping_family)
+    return struct.pack("<8sBBHIhB", b"OpusHead", version, CHANNELS, pre_skip, rate, gain, mapping_family)
 
 
 def _tags(vendor: str) -> bytes:

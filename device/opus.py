@@ -1,19 +1,14 @@
-"""Opus: the encoder, and the file it fills. The only module that knows opuslib_next."""
+"""Opus: the encoder, and those that are there to be used again. The only module that knows opuslib_next."""
 
 from __future__ import annotations
 
 import ctypes
-import io
-from contextlib import suppress
-from pathlib import Path
-from typing import Any, BinaryIO, Final
+import threading
+from dataclasses import dataclass
+from typing import Any, Final
 
-import numpy as np
-
-from device.errors import DeviceError, EncoderError, SinkError
-from device.files import open_output, output_errors
+from device.errors import EncoderError
 from device.format import CHANNELS, RATE, Samples, is_samples
-from device.ogg import OggOpusWriter
 
 FRAME_MS: Final = (10, 20, 40, 60)
 """Opus also has 2.5 and 5 ms, in which its speech coder cannot work; nobody wants those for speech."""
@@ -27,33 +22,93 @@ LARGEST_PACKET: Final = 4_000
 """Bytes. What libopus's manual recommends; the largest packet of 60 ms takes 3,832."""
 
 
+RATES: Final = (24_000, 48_000)
+"""Hertz that a listener may have. For 24,000 the encoder leaves out what is above 12 kHz; it takes 48 kHz for both."""
+
+_RESET_STATE: Final = 4028
+_BANDWIDTHS: Final = {24_000: 1104, 48_000: 1105}
+"""libopus's OPUS_BANDWIDTH_SUPERWIDEBAND and _FULLBAND."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpusSettings:
+    """What an encoder shall do. EncoderError where a value is not possible."""
+
+    bitrate: int = 24_000
+    """Bits per second."""
+    complexity: int = 5
+    frame_ms: int = 20
+    rate: int = RATE
+    loss_percent: int = 0
+    """Packets that are expected to be lost: above 0 each carries a coarse copy of the one before, in its own bits."""
+    dtx: bool = False
+    """Whether silence may take no packets' worth of bits. Off, each packet stands for its time."""
+
+    def __post_init__(self) -> None:
+        """Check it."""
+        if self.frame_ms not in FRAME_MS:
+            raise EncoderError(f"packets of {self.frame_ms} ms are not possible: choose one of {FRAME_MS}")
+        if self.bitrate not in BITRATE:
+            raise EncoderError(f"{self.bitrate} bit/s is out of range: {BITRATE.start} to {BITRATE.stop - 1}")
+        if self.complexity not in COMPLEXITY:
+            raise EncoderError(f"complexity {self.complexity} is out of range: 0 to {COMPLEXITY.stop - 1}")
+        if self.rate not in RATES:
+            raise EncoderError(f"a rate of {self.rate} Hz is not possible: choose one of {RATES}")
+        if self.loss_percent not in range(101):
+            raise EncoderError(f"a loss of {self.loss_percent} % is not possible")
+
+    @property
+    def frame(self) -> int:
+        """Frames per packet, at 48 kHz."""
+        return RATE * self.frame_ms // 1000
+
+
 class OpusEncoder:
     """A libopus encoder for mono speech at 48 kHz that reads samples where they lie. One thread at a time.
 
-    `frame` is the number of frames per packet; `lookahead` the frames by which the decoder lags (RFC 7845's
-    pre-skip). DTX stays off, so that every packet stands for its time.
+    `frame` is the number of frames per packet; `lookahead` the frames by which the decoder lags (RFC 7845's pre-skip).
     """
 
-    def __init__(self, *, bitrate: int = 24_000, complexity: int = 5, frame_ms: int = 20) -> None:
-        """Allocate the encoder. `bitrate` in bit/s; EncoderError where a setting or the library is wrong."""
-        if frame_ms not in FRAME_MS:
-            raise EncoderError(f"packets of {frame_ms} ms are not possible: choose one of {FRAME_MS}")
-        if bitrate not in BITRATE:
-            raise EncoderError(f"{bitrate} bit/s is out of range: {BITRATE.start} to {BITRATE.stop - 1}")
-        if complexity not in COMPLEXITY:
-            raise EncoderError(f"complexity {complexity} is out of range: 0 to {COMPLEXITY.stop - 1}")
-        self.frame: Final = RATE * frame_ms // 1000
+    def __init__(self, settings: OpusSettings | None = None) -> None:
+        """Allocate the encoder. EncoderError where the library is missing or refuses."""
         self._library = _Library()
         self._state: int | None = self._library.create()
-        constants = self._library.constants
-        self._library.control(self._state, constants.SET_BITRATE_REQUEST, ctypes.c_int32(bitrate))
-        self._library.control(self._state, constants.SET_COMPLEXITY_REQUEST, ctypes.c_int32(complexity))
         lookahead = ctypes.c_int32()
-        self._library.control(self._state, constants.GET_LOOKAHEAD_REQUEST, ctypes.byref(lookahead))
+        self._control("GET_LOOKAHEAD_REQUEST", ctypes.byref(lookahead))
         self.lookahead: Final = lookahead.value
         self.version: Final = self._library.version
         self._packet = ctypes.create_string_buffer(LARGEST_PACKET)
         self._packet_view = memoryview(self._packet).cast("B")
+        self.settings = OpusSettings()
+        self.tune(settings or self.settings)
+
+    @property
+    def frame(self) -> int:
+        """Frames that `encode` takes."""
+        return self.settings.frame
+
+    def tune(self, settings: OpusSettings) -> None:
+        """Do as `settings` say, from the next packet on."""
+        for request, value in (
+            ("SET_BITRATE_REQUEST", settings.bitrate),
+            ("SET_COMPLEXITY_REQUEST", settings.complexity),
+            ("SET_MAX_BANDWIDTH_REQUEST", _BANDWIDTHS[settings.rate]),
+            ("SET_INBAND_FEC_REQUEST", int(settings.loss_percent > 0)),
+            ("SET_PACKET_LOSS_PERC_REQUEST", settings.loss_percent),
+            ("SET_DTX_REQUEST", int(settings.dtx)),
+        ):
+            self._control(request, ctypes.c_int32(value))
+        self.settings = settings
+
+    def reset(self) -> None:
+        """Forget what was encoded: the next packet begins another stream, to the bit as a new encoder would."""
+        if self._state is not None:
+            self._library.control(self._state, _RESET_STATE)
+
+    def _control(self, request: str, argument: object) -> None:
+        if self._state is None:
+            raise EncoderError("the encoder is closed")
+        self._library.control(self._state, getattr(self._library.constants, request), argument)
 
     def encode(self, samples: Samples) -> memoryview:
         """Encode exactly `frame` frames; give the packet, whose memory the next call overwrites."""
@@ -124,8 +179,8 @@ class _Library:
             raise EncoderError(self.error_text(result.value))
         return state
 
-    def control(self, state: int, request: int, argument: object) -> None:
-        result: int = self._control(state, request, argument)
+    def control(self, state: int, request: int, *argument: object) -> None:
+        result: int = self._control(state, request, *argument)
         if result < 0:
             raise EncoderError(f"request {request}: {self.error_text(result)}")
 
@@ -134,124 +189,44 @@ class _Library:
         return text.decode()
 
 
-class OpusSink:
-    """A `Sink` that writes an Ogg Opus file. Each opening starts the file anew.
+class EncoderPool:
+    """Encoders that are used again, one stream after another. Thread-safe.
 
-    A file read while it grows lacks at most half a second, after `drain` at most one packet: the frames that do not
-    fill one wait for more or for `close`, which completes the file to the sample.
+    There are as many as were ever needed at once: one, where one thing is encoded at a time.
     """
 
-    def __init__(
-        self,
-        path: Path | str,
-        *,
-        bitrate: int = 24_000,
-        complexity: int = 5,
-        frame_ms: int = 20,
-        file: io.RawIOBase | None = None,
-    ) -> None:
-        """Take note of it. `file`: written to, page by page, and closed in place of one at `path`, which names it."""
-        self._given = file
-        self._path = Path(path)
-        self._settings = {"bitrate": bitrate, "complexity": complexity, "frame_ms": frame_ms}
-        self._encoder: OpusEncoder | None = None
-        self._file: BinaryIO | io.RawIOBase | None = None
-        self._ogg: OggOpusWriter | None = None
-        self._carry: Samples = np.zeros(0, np.float32)
-        self._carried = 0
-        self._encoded = 0  # frames in all packets so far
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[OpusEncoder] = []
+        self._closed = False
+        self.made = 0
+        """Encoders that were allocated since the start."""
 
-    @property
-    def description(self) -> str:
-        """The file's path."""
-        return str(self._path)
+    def take(self, settings: OpusSettings) -> OpusEncoder:
+        """Give an encoder as new; EncoderError where there can be none."""
+        with self._lock:
+            encoder = self._idle.pop() if self._idle else None
+        if encoder is None:
+            encoder = OpusEncoder(settings)
+            with self._lock:
+                self.made += 1
+        else:
+            encoder.tune(settings)
+        return encoder
 
-    @property
-    def pending(self) -> int:
-        """See `Sink.pending`: a file has played what it has taken."""
-        return 0
-
-    def open(self) -> None:
-        """See `Sink.open`."""
-        if self._ogg is not None:
-            return
-        try:
-            with output_errors(self._path):
-                encoder = self._encoder = OpusEncoder(**self._settings)
-                file = self._file = self._given or open_output(self._path)
-                self._ogg = OggOpusWriter(file, pre_skip=encoder.lookahead, vendor=encoder.version)
-        except SinkError:
-            self.close()
-            raise
-        self._carry = np.zeros(encoder.frame, np.float32)
-        self._carried = 0
-        self._encoded = 0
-
-    def write(self, samples: Samples) -> None:
-        """See `Sink.write`. Whole packets are encoded from the given memory itself."""
-        encoder, ogg = self._opened()
-        if not is_samples(samples):
-            raise SinkError(self.description, "takes contiguous mono float32 only")
-        rest = samples
-        with output_errors(self._path):
-            if self._carried:
-                rest = self._fill_carry(rest)
-                if self._carried == encoder.frame:
-                    self._encode(encoder, ogg, self._carry)
-                    self._carried = 0
-            while len(rest) >= encoder.frame:
-                self._encode(encoder, ogg, rest[: encoder.frame])
-                rest = rest[encoder.frame :]
-            self._fill_carry(rest)
-
-    def drain(self) -> None:
-        """See `Sink.drain`."""
-        _, ogg = self._opened()
-        with output_errors(self._path):
-            ogg.flush()
-
-    def drop(self) -> None:
-        """See `Sink.drop`. Only the frames that do not fill a packet yet can still be forgotten."""
-        self._opened()
-        self._carried = 0
+    def give_back(self, encoder: OpusEncoder) -> None:
+        """Take an encoder back from whoever took it, who has no use for its last packet any more."""
+        encoder.reset()
+        with self._lock:
+            if not self._closed:
+                self._idle.append(encoder)
+                return
+        encoder.close()
 
     def close(self) -> None:
-        """See `Sink.close`. Completes the file."""
-        encoder, self._encoder = self._encoder, None
-        ogg, self._ogg = self._ogg, None
-        file, self._file = self._file, None
-        if encoder is not None:
-            if ogg is not None:
-                with suppress(OSError, DeviceError):
-                    self._complete(encoder, ogg)
+        """Free those that nobody uses, and each other one once it comes back. Idempotent."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for encoder in idle:
             encoder.close()
-        if file is not None:
-            with suppress(OSError):
-                file.close()
-
-    def _opened(self) -> tuple[OpusEncoder, OggOpusWriter]:
-        if self._encoder is None or self._ogg is None:
-            raise SinkError(self.description, "is not open")
-        return self._encoder, self._ogg
-
-    def _encode(self, encoder: OpusEncoder, ogg: OggOpusWriter, samples: Samples) -> None:
-        ogg.packet(encoder.encode(samples), encoder.frame)
-        self._encoded += encoder.frame
-
-    def _fill_carry(self, samples: Samples) -> Samples:
-        """Move what fits into the carry buffer; give what did not."""
-        end = min(self._carried + len(samples), len(self._carry))
-        taken = end - self._carried
-        self._carry[self._carried : end] = samples[:taken]
-        self._carried = end
-        return samples[taken:]
-
-    def _complete(self, encoder: OpusEncoder, ogg: OggOpusWriter) -> None:
-        # The last frame leaves a decoder one lookahead later, so there is always a packet to add, and the mark of
-        # the last page stands on one with sound.
-        length = self._encoded + self._carried
-        self._carry[self._carried :] = 0
-        while self._encoded < length + encoder.lookahead:
-            self._encode(encoder, ogg, self._carry)
-            self._carry[:] = 0
-        ogg.finish(length)

@@ -21,8 +21,19 @@ class Sink(Protocol):
     def pending(self) -> int:
         """How many frames were taken and are not yet played: a whole buffer at most. 0 where nothing is played."""
 
+    @property
+    def period(self) -> int:
+        """How many frames are played between two wake-ups: less than two of these ahead may run dry. 0 for a file."""
+
+    @property
+    def underruns(self) -> int:
+        """How often it ran dry in the middle of a sound since it was constructed: gaps that were heard."""
+
     def open(self) -> None:
         """Get ready to take frames. Nothing happens where the sink is open already."""
+
+    def check(self) -> None:
+        """SinkError where it is known that no more frames can be taken. Costs next to nothing, and asks no server."""
 
     def write(self, samples: Samples) -> None:
         """Take all of `samples` (any length) and block until there is room for them.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import wave
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,9 @@ class WavSink:
     longest possible file and readers go on until the pipe ends.
     """
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, *, file: io.RawIOBase | None = None) -> None:
+        """Take note of it. `file`: written to, and closed, in place of one at `path`, which names it."""
+        self._given = file
         self._path = Path(path)
         self._file: BinaryIO | None = None
         self._wav: wave.Wave_write | None = None
@@ -51,13 +54,23 @@ class WavSink:
         """See `Sink.pending`: a file has played what it has taken."""
         return 0
 
+    @property
+    def period(self) -> int:
+        """See `Sink.period`."""
+        return 0
+
+    @property
+    def underruns(self) -> int:
+        """See `Sink.underruns`."""
+        return 0
+
     def open(self) -> None:
         """See `Sink.open`."""
         if self._wav is not None:
             return
-        self._file = open_output(self._path)
+        file = self._file = cast("BinaryIO", self._given) or open_output(self._path)
         self._frames = 0
-        self._wav = wave.open(self._file, "wb")  # noqa: SIM115  close() closes it
+        self._wav = wave.open(file, "wb")  # noqa: SIM115  close() closes it
         self._wav.setnchannels(CHANNELS)
         self._wav.setsampwidth(SAMPLE_BYTES)
         self._wav.setframerate(RATE)
@@ -69,6 +82,10 @@ class WavSink:
         except SinkError:
             self.close()
             raise
+
+    def check(self) -> None:
+        """See `Sink.check`."""
+        self._opened()
 
     def write(self, samples: Samples) -> None:
         """See `Sink.write`."""

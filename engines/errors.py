@@ -13,6 +13,14 @@ class SpeechError(Exception):
     """Root of every error raised in `engines`."""
 
 
+class LoudnessError(SpeechError):
+    """The loudness of sounds could not be measured."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the loudness of sounds cannot be measured: {reason}")
+
+
 class PhonemizerUnavailableError(SpeechError):
     """The phonemizer's process cannot be started at all."""
 

@@ -28,7 +28,7 @@ _LOG = logging.getLogger(__name__)
 FORMAT: Final = 2
 """Counts up with every change that an older speakd could not read."""
 
-REVISION: Final = 6
+REVISION: Final = 7
 """Counts up with every change by which the same files give another pack: they are then imported again when asked."""
 
 INFO_FILE: Final = "pack.json"
@@ -71,6 +71,8 @@ class PackInfo(BaseModel):
     """Per latent frame."""
     margins: Margins
     """Measured at import."""
+    loudness_lufs: Annotated[float, Field(ge=-70, le=10)] | None = None
+    """Of its default speaker, measured at import (ITU-R BS.1770); None: not known, or it makes no sound."""
     multi_speaker: bool
     duration_noise: bool
     speaker_count: Annotated[int, Field(gt=0)]

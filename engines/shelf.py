@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
 from engines.backends import Gpu, Wanted, load_voice
-from engines.pack import PackInfo, PackStore
+from engines.loudness import gain_for
+from engines.pack import REVISION, PackInfo, PackStore
+from engines.text.gaps import NO_GAPS, Gaps
 from engines.vits import Delivery, VitsVoice
+
+_LOG = logging.getLogger(__name__)
 
 _MOST_LOADED: Final = 3
 """A medium voice takes 80 MB when loaded; a museum's three languages stay at hand without a wait."""
@@ -25,6 +30,9 @@ class Preferences:
     noise_scale: float | None = None
     noise_w: float | None = None
     seed: int | None = None
+    loudness_lufs: float | None = None
+    """To which each voice is brought."""
+    gaps: Gaps = NO_GAPS
     engine: Wanted = field(default_factory=Wanted)
 
     def delivery(
@@ -42,7 +50,8 @@ class Preferences:
             noise_scale=first(self.noise_scale, info.noise_scale),
             length_scale=first(self.length_scale, info.length_scale) / rate,
             noise_w=first(self.noise_w, info.noise_w),
-            gain=gain,
+            gain=gain * gain_for(info, self.loudness_lufs),
+            gaps=self.gaps,
         )
 
 
@@ -69,6 +78,8 @@ class VoiceShelf:
         if voice is None:
             voice = load_voice(self._store.get(name), self._preferences.engine, self._gpu)
             self._loaded[name] = voice
+            if voice.info.revision < REVISION:
+                _LOG.warning("voice %s is of an older speakd, which took no note of its loudness: add it again", name)
             if len(self._loaded) > _MOST_LOADED:
                 self._loaded.popitem(last=False)[1].close()
         self._loaded.move_to_end(name)

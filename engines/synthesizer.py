@@ -19,6 +19,7 @@ from device.memory import AudioChunk, Buffer, BufferPool
 from engines.errors import excerpt
 from engines.precedence import Precedence
 from engines.runtime.ort import giving_back
+from engines.text.gaps import divided
 from engines.text.phonemes import Phonemizer, merge_clusters, phoneme_ids
 from engines.text.reading import Front, Reader, Sentence
 from engines.text.script import Passage, Script, plain
@@ -145,7 +146,7 @@ class Synthesizer:
         """
         cast: Cast = (lambda _: (voice, utterance.delivery)) if isinstance(voice, VitsVoice) else voice
         rng = np.random.Generator(np.random.SFC64(utterance.seed))
-        script = utterance.script
+        script = divided(utterance.script, utterance.delivery.gaps)
         for warning in script.warnings:
             tally.warn(warning)
         for number, passage in enumerate(script.passages, start=1):
@@ -173,12 +174,15 @@ class Synthesizer:
             return
         voice, usual = cast(passage)
         delivery = replace(usual, length_scale=usual.length_scale / passage.rate, gain=usual.gain * passage.gain)
+        gap = 0
         for sentence, ids, more_to_come in self._sentences(passage, voice, tally):
             if going.stopped():
                 return
             if not ids:
                 tally.marks.extend((tally.frames, name) for _, name in sentence.marks)
                 continue
+            yield from self._silence(gap, tally, going.stopped, going.start)
+            gap = delivery.gaps.sentence
             begun = time.perf_counter()
             noise = going.noise
             drawn = noise(ids) if noise else voice.noise(len(ids), rng, length_scale=delivery.length_scale)
@@ -285,6 +289,21 @@ class Synthesizer:
             if tally.first_s is None:
                 tally.first_s, tally.first_at = 0.0, time.monotonic()
             yield AudioChunk(buffer, samples)
+
+    def _silence(self, frames: int, tally: Tally, stopped: Callable[[], bool], start: int) -> Iterator[AudioChunk]:
+        """Yield as many frames of silence, a whole number of periods, less what lies before `start`."""
+        while frames:
+            piece = min(frames, self.capacity // PERIOD * PERIOD)
+            skipped = max(0, start - tally.frames)
+            tally.frames += piece
+            frames -= piece
+            if skipped >= piece:
+                continue
+            buffer = self._free_buffer(stopped)
+            if buffer is None:
+                return
+            buffer.samples[:piece] = 0
+            yield AudioChunk(buffer, buffer.samples[skipped:piece])
 
     def _free_buffer(self, stopped: Callable[[], bool]) -> Buffer | None:
         """Wait for the player to give a buffer back, for that is what the pool is for; None once stopped."""

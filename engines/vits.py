@@ -16,6 +16,7 @@ from engines.alignment import Aligned
 from engines.errors import SynthesisError
 from engines.pack import Pack, PackInfo
 from engines.runtime.ort import OrtEngine
+from engines.text.gaps import NO_GAPS, Gaps
 from engines.vocoder import FreeVocoder, Latents, Vocoder
 from engines.windows import UNKNOWN_SPEED, Speed, Window, output_frames
 from engines.words import WordFinder
@@ -41,7 +42,8 @@ class Delivery:
     length_scale: float = 1.0
     noise_w: float = 0.8
     gain: float = 1.0
-    """Factor on the samples, which are clipped at full scale."""
+    """Factor on the samples, which may come out beyond full scale: whoever hands them to a device limits them."""
+    gaps: Gaps = NO_GAPS
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ def _fix_resampler(graph: onnx.GraphProto, shape: WindowShape, batch: int) -> No
     table = constant(graph, "resample/rows_taps", np.arange(taps, dtype=np.int32) + row_starts)
     index.maker["resample/indices"].input[1] = table
     index.maker["resample/samples"].input[1] = named("pcm", [batch, shape.blocks * block_out])
-    scaled = index.maker["resample/scaled"]
+    scaled = next(node for node in graph.node if "gain" in node.input)
     put("Unsqueeze", "gain", named("axis", [1]), "resample/gain", before=scaled)
     scaled.input[list(scaled.input).index("gain")] = "resample/gain"
     output = graph.output[0]

@@ -44,7 +44,7 @@ class Vocoder(Protocol):
     def render(self, latents: Latents, window: Window, output: Samples, *, gain: float, speaker: int) -> None:
         """Compute one window straight into `output`, which is just `frames_needed` long.
 
-        `gain` is a factor on the samples, which are clipped at full scale.
+        `gain` is a factor on the samples, which may come out beyond full scale.
         """
 
     def abandon(self) -> None:

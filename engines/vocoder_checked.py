@@ -18,9 +18,9 @@ from engines.windows import Speed, Window
 _LOG = logging.getLogger(__name__)
 
 _LOUDEST: Final = 0.7
-"""Effective value of a window that is no speech: the default voice's loudest 60 ms have 0.17.
+"""Effective value, at a gain of 1, of a window that is no speech: the default voice's loudest 60 ms have 0.17.
 
-A GPU's clip makes full scale of what is no number, as CUDA's fmax gives the other operand. Zeros are told exactly: the
+A voice's last layer ends at full scale, which is where sums go that have overflown. Zeros are told exactly: the
 quietest 60 ms of the default voice still peak at 7e-5, far above float16's least 6e-8.
 """
 
@@ -117,5 +117,5 @@ def _require_sound(vocoder: Vocoder, output: Samples, gain: float) -> None:
         raise EngineError(name, "gave values that are no numbers")
     if gain > 0 and energy == 0:
         raise EngineError(name, "gave nothing but silence")
-    if gain <= 1 and energy > _LOUDEST**2 * output.size:
+    if energy > (_LOUDEST * gain) ** 2 * output.size:
         raise EngineError(name, "gave nothing but full scale")

@@ -15,10 +15,12 @@ MAY_IMPORT = {"daemon": {"engines", "device", "power"}, "engines": {"device"}, "
 
 OWNER = {
     "paho": "daemon/mqtt.py",
-    "alsaaudio": "device/alsa.py",
+    "alsaaudio": "device/alsa_binding.py",
     "opuslib_next": "device/opus.py",
     "onnxruntime": "engines/runtime/ort.py",
-    "soxr": "device/clip.py",
+    "soxr": "device/resampler.py",
+    "soundfile": "device/sound_file.py",
+    "pyloudnorm": "engines/loudness.py",
     "prometheus_client": "daemon/bridges/prometheus.py",
     "textual": "daemon/views/top.py",
     "wyoming": "daemon/bridges/wyoming_conversation.py",
@@ -27,6 +29,7 @@ OWNER = {
     "tensorrt": "engines/runtime/trt.py",
     "matplotlib": "daemon/simulation_png.py",
     "jtop": "power/jtop_child.py",
+    "pulsectl": "device/ducking.py",
 }
 """Heavy binding -> the one module that imports it, whether or not that module exists yet."""
 

@@ -193,7 +193,7 @@ def _remove_unused(graph: onnx.GraphProto) -> None:
 
 
 def append_resampler(graph: onnx.GraphProto, samples: str, rate: int, *, starts: str, gain: str, output: str) -> None:
-    """Let `graph` turn tensor `samples` (any shape) of `rate` hertz into 48 kHz PCM in [-1, 1].
+    """Let `graph` turn tensor `samples` (any shape) of `rate` hertz into 48 kHz PCM, `gain` times as loud.
 
     Adds inputs `starts` (int64 [blocks]: where, in `samples`, each block to emit begins) and `gain` (float32 [1]),
     and makes `output` (float32 [blocks * output block]) the only output. Beyond its ends the signal counts as zero.
@@ -218,10 +218,7 @@ def append_resampler(graph: onnx.GraphProto, samples: str, rate: int, *, starts:
     bank = constant(graph, named("bank"), filter_bank(rate))
     blocks = add("MatMul", [frames, bank], named("blocks"))
     flat_blocks = add("Reshape", [blocks, named("flat_shape")], named("samples"))
-    louder = add("Mul", [flat_blocks, gain], named("scaled"))
-    low = constant(graph, named("low"), np.array(-1, dtype=np.float32))
-    high = constant(graph, named("high"), np.array(1, dtype=np.float32))
-    add("Clip", [louder, low, high], output)
+    add("Mul", [flat_blocks, gain], output)
     graph.input.extend([value(starts, TensorProto.INT64, ["blocks"]), value(gain, TensorProto.FLOAT, [1])])
     del graph.output[:]
     graph.output.append(value(output, TensorProto.FLOAT, [f"{block_out}*blocks"]))

@@ -17,7 +17,8 @@ from simulators.pulse import PulseServer, Recording
 from device.alsa import AlsaSink
 from device.format import RATE, Samples
 from device.null import NullSink
-from device.opus import OpusSink
+from device.opus import OpusSettings
+from device.opus_sink import OpusSink
 from device.sink import Sink
 from device.wav import WavSink
 
@@ -71,7 +72,7 @@ class WavRig(Rig):
 class OpusRig(Rig):
     def __init__(self, directory: Path) -> None:
         self.path = directory / "speech.opus"
-        self.sink = OpusSink(self.path, bitrate=128_000)
+        self.sink = OpusSink(self.path, OpusSettings(bitrate=128_000))
 
     def signal(self, frames: int, seed: int) -> Samples:
         """Give a tone that Opus at a high bit rate keeps in shape, phase included, so that a shift would be seen."""

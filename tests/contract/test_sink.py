@@ -135,6 +135,29 @@ class TestSink:
             rig.sink.close()
         assert rig.sink.pending == 0
 
+    def test_counts_no_gap_where_there_was_none(self, rig: Rig) -> None:
+        assert rig.sink.underruns == 0
+        rig.sink.open()
+        for _ in range(2):
+            rig.sink.write(rig.signal(2000, 0))
+            rig.sink.drain()
+        assert rig.sink.underruns == 0
+
+    def test_is_well_while_it_is_open(self, rig: Rig) -> None:
+        rig.sink.open()
+        rig.sink.check()
+        rig.sink.write(rig.signal(960, 0))
+        rig.sink.check()
+        rig.sink.drain()
+        rig.sink.check()
+        rig.sink.close()
+        with pytest.raises(SinkError, match="not open"):
+            rig.sink.check()
+
+    def test_plays_in_periods_of_less_than_a_tenth_of_a_second(self, rig: Rig) -> None:
+        rig.sink.open()
+        assert 0 <= rig.sink.period < RATE // 10
+
     def test_closes_twice_and_before_it_was_opened(self, rig: Rig) -> None:
         rig.sink.close()
         rig.sink.open()

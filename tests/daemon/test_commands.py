@@ -39,6 +39,7 @@ class TestParsed:
             "supersede": "k",
         }
         command |= {"supersede": "k", "session": "s", "on_interrupt": "drop", "output": "file", "marks": True}
+        command |= {"target": "239.255.0.1:5004", "chime": {"before": "attention", "after": ""}}
         assert parse(command).model_dump() == {**command, "priority": Priority.CRITICAL, "ssml": None}
 
     def test_an_object_may_say_no_more_than_the_text(self) -> None:
@@ -58,6 +59,8 @@ class TestParsed:
             "session": None,
             "on_interrupt": None,
             "output": "speaker",
+            "target": None,
+            "chime": None,
             "marks": False,
             "cache": True,
         }

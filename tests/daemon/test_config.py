@@ -37,12 +37,36 @@ KEYS = {
         "reconnect_min_s",
         "reconnect_max_s",
     ],
-    "audio": ["output", "device", "lead_ms", "path"],
-    "voice": ["packs", "default", "speaker", "length_scale", "noise_scale", "noise_w", "seed"],
+    "audio": [
+        "output",
+        "device",
+        "lead_ms",
+        "lost_wait_s",
+        "idle_close_s",
+        "wake_ms",
+        "wake_after_s",
+        "mixer",
+        "night",
+        "night_volume",
+        "duck_db",
+        "loudness_lufs",
+        "path",
+    ],
+    "voice": [
+        "packs",
+        "default",
+        "speaker",
+        "length_scale",
+        "noise_scale",
+        "noise_w",
+        "sentence_gap_ms",
+        "paragraph_gap_ms",
+        "seed",
+    ],
     "text": ["normalize", "emoji", "date_order"],
     "engine": ["backend", "precision", "threads", "plans"],
     "memory": ["pinned_limit_mb", "pool_buffers"],
-    "encoder": ["codec", "bitrate", "frame_ms", "complexity"],
+    "encoder": ["codec", "bitrate", "frame_ms", "complexity", "rate", "dtx", "drop_warn"],
     "render": ["shared", "folder", "file_format", "max_renders"],
     "journal": ["file", "keep", "speak_after_restart_s"],
     "cache": ["enabled", "folder", "max_mb", "min_free_mb", "phrases"],
@@ -71,6 +95,9 @@ KEYS = {
         "self_check",
     ],
     "prometheus": ["enabled", "host", "port", "socket"],
+    "chimes": ["folder", "overlap_ms", "critical", "important", "message", "notification", "progress"],
+    "rtp": ["targets", "ttl", "interface", "payload_type", "loss_percent"],
+    "recorder": ["enabled", "folder", "keep"],
     "homeassistant": ["enabled", "discovery_prefix"],
     "hermes": ["enabled", "site_ids", "max_wav_mb"],
     "wyoming": ["enabled", "host", "port"],
@@ -82,6 +109,13 @@ BOUNDS = {
     "power.hysteresis_c": (5, 30),
     "power.idle_s": (10, 86_400),
     "power.battery_low": (0, 90),
+    "recorder.keep": (1, 1000),
+    "rtp.ttl": (1, 255),
+    "rtp.payload_type": (96, 126),
+    "rtp.loss_percent": (0, 100),
+    "encoder.drop_warn": (0.0, 1.0),
+    "audio.loudness_lufs": (-40.0, -10.0),
+    "chimes.overlap_ms": (0, 200),
     "mqtt.port": (1, 65535),
     "mqtt.keepalive_s": (5, 3600),
     "mqtt.session_expiry_s": (0, 86400),
@@ -89,6 +123,14 @@ BOUNDS = {
     "mqtt.reconnect_min_s": (1, 3600),
     "mqtt.reconnect_max_s": (1, 3600),
     "audio.lead_ms": (20, 120),
+    "audio.lost_wait_s": (0, 3600),
+    "audio.idle_close_s": (0, 86400),
+    "audio.wake_ms": (0, 5000),
+    "audio.wake_after_s": (0, 3600),
+    "audio.night_volume": (0.0, 2.0),
+    "audio.duck_db": (0.0, 60.0),
+    "voice.sentence_gap_ms": (0, 10000),
+    "voice.paragraph_gap_ms": (0, 10000),
     "render.max_renders": (1, 1000),
     "journal.keep": (100, 1000000),
     "journal.speak_after_restart_s": (0, 86400),
@@ -354,7 +396,9 @@ def values(key: KeySchema) -> st.SearchStrategy[Any]:
         return st.sampled_from(key.get("enum") or [key["const"]])
     if key["type"] == "string":
         letters = st.characters(exclude_categories=["Cc", "Cs"]).filter(lambda one: bool(re.match(key["pattern"], one)))
-        return st.text(letters, min_size=0 if re.match(key["pattern"], "") else 1, max_size=key["maxLength"])
+        least = 0 if re.match(key["pattern"], "") else 1
+        text = st.text(letters, min_size=least, max_size=key["maxLength"])
+        return st.from_regex(key["pattern"], fullmatch=True) if "examples" in key else text
     if key["type"] == "boolean":
         return st.booleans()
     if key["type"] == "array":
@@ -367,7 +411,8 @@ def values(key: KeySchema) -> st.SearchStrategy[Any]:
 def configs(draw: st.DrawFn) -> Config:
     table: dict[str, dict[str, Any]] = {name: {} for name in KEYS}
     for section, key, key_schema in all_keys():
-        if (value := draw(values(key_schema))) is not None:
+        possible = st.just(("239.255.0.1:5004", "[ff15::1]:5006")) if key == "targets" else values(key_schema)
+        if (value := draw(possible)) is not None:
             table[section][key] = value
     waits = [table["mqtt"]["reconnect_min_s"], table["mqtt"]["reconnect_max_s"]]
     table["mqtt"]["reconnect_min_s"], table["mqtt"]["reconnect_max_s"] = sorted(waits)

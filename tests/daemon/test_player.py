@@ -7,48 +7,15 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+import soxr
 from simulators.faulty_sink import FaultySink
+from simulators.player_bench import BUFFERS, FADE, ONE, TIMEOUT_S, Bench, Heard, ends, play_ones
 
-from daemon.inbox import AudioState, Inbox, PlaybackEnded, PlaybackStarted, RealtimeAnswer, ThreadDied, WordReached
+from daemon.inbox import AudioState, Inbox, PlaybackEnded, PlaybackStarted, ThreadDied, WordReached
 from daemon.job import Job
-from daemon.player import _FADE as FADE
-from daemon.player import Player
 from device.errors import SinkError
 from device.format import PERIOD, RATE, Samples
-from device.memory import AudioChunk, HostBufferPool
 from device.null import NullSink
-
-TIMEOUT_S = 5.0
-BUFFERS = 4
-
-
-class Bench:
-    """A player and what it posts."""
-
-    def __init__(self, sink: NullSink) -> None:
-        self.pool = HostBufferPool(buffers=BUFFERS, capacity=RATE, limit_bytes=2**30)
-        self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
-        self.player = Player(sink, self.post)
-
-    def post(self, message: Inbox) -> None:
-        if not isinstance(message, RealtimeAnswer):  # another topic, and another one in each environment
-            self.posted.put(message)
-
-    def chunk(self, frames: int) -> AudioChunk:
-        buffer = self.pool.acquire(TIMEOUT_S)
-        return AudioChunk(buffer, buffer.samples[:frames])
-
-    def until_end(self) -> list[Inbox]:
-        """Give what is posted up to the next end of an utterance."""
-        messages: list[Inbox] = []
-        while not messages or not isinstance(messages[-1], PlaybackEnded):
-            messages.append(self.posted.get(timeout=TIMEOUT_S))
-        return messages
-
-    def stop(self) -> None:
-        self.player.stop()
-        self.player.join(TIMEOUT_S)
-        assert not self.player.is_alive()
 
 
 @pytest.fixture
@@ -64,11 +31,6 @@ def bench(sink: FaultySink) -> Iterator[Bench]:
         sink.gate.set()
     if bench.player.is_alive():
         bench.stop()
-
-
-def ends(messages: list[Inbox]) -> PlaybackEnded:
-    (end,) = [message for message in messages if isinstance(message, PlaybackEnded)]
-    return end
 
 
 def test_more_chunks_than_buffers_are_played_and_all_buffers_come_back() -> None:
@@ -112,7 +74,7 @@ def test_the_end_is_told_once_the_last_frame_was_played(bench: Bench, sink: Faul
     assert isinstance(started, PlaybackStarted)
     assert isinstance(ended, PlaybackEnded)
     assert started.at <= ended.at
-    assert sink.calls == ["open", "open", "write", "drain"]
+    assert sink.calls == ["open", "write", "drain"]
 
 
 def test_the_end_waits_for_the_pace_of_the_sink() -> None:
@@ -146,16 +108,16 @@ def test_what_cut_the_synthesis_short_is_passed_on(bench: Bench) -> None:
 
 @pytest.mark.parametrize("what", ["open", "write", "drain"])
 def test_a_sink_that_fails_ends_one_utterance_and_the_next_one_plays(bench: Bench, sink: FaultySink, what: str) -> None:
-    bench.player.start()
     first = bench.posted
     sink.fail.add(what)
+    bench.player.start()
     job = Job("a")
     for _ in range(3):
         bench.player.play(job, bench.chunk(2 * PERIOD))
     bench.player.end(job)
     messages = bench.until_end()
     assert isinstance(ends(messages).error, SinkError)
-    assert AudioState(f"faulty: {what} failed") in messages
+    assert AudioState(f"lost: faulty: {what} failed") in messages
     assert job.stopped.is_set()
     assert bench.pool.free == BUFFERS
     assert first.empty()
@@ -174,7 +136,7 @@ def test_a_sink_that_fails_ends_one_utterance_and_the_next_one_plays(bench: Benc
 def test_a_sink_that_cannot_be_opened_at_first_is_told_and_tried_again(bench: Bench, sink: FaultySink) -> None:
     sink.fail.add("open")
     bench.player.start()
-    assert bench.posted.get(timeout=TIMEOUT_S) == AudioState("faulty: open failed")
+    assert bench.posted.get(timeout=TIMEOUT_S) == AudioState("lost: faulty: open failed")
     sink.fail.clear()
     bench.player.play(Job("a"), bench.chunk(PERIOD))
     bench.player.end(Job("a"))
@@ -211,26 +173,6 @@ def test_a_stop_is_a_short_fade_and_then_silence(bench: Bench, sink: FaultySink)
     assert bench.pool.free == BUFFERS
 
 
-class Heard(NullSink):
-    """The null sink, with all that it took kept."""
-
-    def __init__(self, *, paced: bool = True) -> None:
-        super().__init__(paced=paced)
-        self.samples: list[Samples] = []
-        self.reached = threading.Event()
-        self.until = 0
-
-    def write(self, samples: Samples) -> None:
-        self.samples.append(samples.copy())
-        super().write(samples)
-        if self.frames >= self.until:
-            self.reached.set()
-
-    @property
-    def all(self) -> Samples:
-        return np.concatenate(self.samples)
-
-
 @pytest.fixture
 def heard() -> Heard:
     return Heard()
@@ -246,13 +188,6 @@ def loud(heard: Heard) -> Iterator[Bench]:
     bench.stop()
 
 
-def play_ones(bench: Bench, job: Job, frames: int) -> None:
-    chunk = bench.chunk(frames)
-    chunk.samples[:] = 1
-    bench.player.play(job, chunk)
-    bench.player.end(job)
-
-
 class TestCut:
     def test_fades_within_the_lead_and_may_go_on_from_the_word(self, loud: Bench, heard: Heard) -> None:
         job = Job("a", words=[0, 5000, 10_000, 40_000], sentences=[0])
@@ -263,7 +198,7 @@ class TestCut:
         end = ends(loud.until_end())
         assert end.at - began < 0.1
         assert end.cut_at == 10_000
-        whole = heard.all
+        whole = heard.body
         length = round(end.audio_s * RATE)
         assert np.all(whole[: length - FADE] == 1)
         fade = whole[length - FADE : length]
@@ -278,7 +213,7 @@ class TestCut:
         assert (end.audio_s, end.cut_at) == (14_800 / RATE, None)
         assert 0 < heard.all[0] < 0.01
         assert np.abs(np.diff(heard.all[:4800])).max() < 0.01
-        assert heard.all[PERIOD] == 1
+        assert np.all(heard.all[FADE - 1 : 4800] == 1), "the fade costs no more than it must"
 
     def test_one_that_yields_ends_with_its_sentence(self, loud: Bench, heard: Heard) -> None:
         job = Job("a", words=[0, 20_000], sentences=[0, 20_000, 30_000])
@@ -330,20 +265,43 @@ class TestCut:
 
 
 class TestGain:
-    @pytest.mark.parametrize(("gain", "level"), [(0.5, 0.5), (0.0, 0.0), (2.0, 1.0)])
-    def test_moves_without_a_step_and_is_clipped(self, loud: Bench, heard: Heard, gain: float, level: float) -> None:
+    @pytest.mark.parametrize(("volume", "level"), [(0.5, 10**-0.5), (0.0, 0.0), (2.0, 2.0)])
+    def test_moves_without_a_step(self, loud: Bench, heard: Heard, volume: float, level: float) -> None:
         play_ones(loud, Job("a"), RATE)
         assert heard.reached.wait(TIMEOUT_S)
-        loud.player.set_gain(gain)
+        loud.player.set_volume(volume)
         ends(loud.until_end())
-        assert heard.all[-1] == level
+        assert heard.all[FADE + RATE - 1] == pytest.approx(level, abs=0.002)
         assert np.abs(np.diff(heard.all)).max() < 0.01
 
     def test_of_before_holds_for_the_first_sample(self, loud: Bench, heard: Heard) -> None:
-        loud.player.set_gain(0.5)
+        loud.player.set_volume(0.5)
         play_ones(loud, Job("a"), 4800)
         loud.until_end()
-        assert np.all(heard.all == 0.5)
+        np.testing.assert_allclose(heard.body[:4800], 10**-0.5, rtol=0.01)
+
+    def test_of_nothing_is_silence(self, loud: Bench, heard: Heard) -> None:
+        loud.player.set_volume(1, muted=True)
+        play_ones(loud, Job("a"), 4800)
+        assert ends(loud.until_end()).audio_s == 0.1
+        assert not heard.all.any()
+
+
+def test_peaks_are_held_below_the_ceiling_and_all_else_is_as_it_was(loud: Bench, heard: Heard) -> None:
+    time = np.arange(RATE) / RATE
+    speech = (0.2 * np.sin(2 * np.pi * 200 * time)).astype(np.float32)
+    speech[RATE // 2 : RATE // 2 + 480] *= 4
+    chunk = loud.chunk(RATE)
+    chunk.samples[:] = speech
+    loud.player.set_volume(2)
+    loud.player.play(Job("a"), chunk)
+    loud.player.end(Job("a"))
+    loud.until_end()
+    played = heard.all[:RATE] * np.float32(ONE)
+    finer = soxr.resample(played.astype(np.float64), RATE, 4 * RATE, quality="VHQ")
+    assert 20 * np.log10(np.abs(finer).max()) == pytest.approx(-1.1, abs=0.1)
+    np.testing.assert_array_equal(played[: RATE // 2 - 480], 2 * speech[: RATE // 2 - 480])
+    np.testing.assert_array_equal(played[-RATE // 4 :], 2 * speech[-RATE // 4 :])
 
 
 def test_words_are_told_once_each_and_not_before_they_are_heard(loud: Bench, heard: Heard) -> None:

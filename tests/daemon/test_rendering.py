@@ -14,9 +14,11 @@ import pytest
 from simulators import tiny_voice
 
 from daemon.errors import RenderQueueFullError, StoppedError
+from daemon.framing import Framing
 from daemon.inbox import Inbox, RenderEnded, ThreadDied
 from daemon.job import Job
 from daemon.rendering import Renderers, RenderOrder
+from device.bell import bell
 from device.errors import SinkError
 from device.format import PERIOD, Samples
 from device.memory import HostBufferPool
@@ -33,6 +35,7 @@ from engines.text.phonemes import Phonemizer
 from engines.vits import VitsVoice
 
 TIMEOUT_S = 60
+GAIN = 0.25
 TEXT = "the quick brown fox jumps over the lazy dog"
 DEADLY = "s'" * 72
 
@@ -93,7 +96,9 @@ class Rig:
         return Watched(pack, Precedence())
 
     def submit(self, take: Callable[[Samples], None], text: str = TEXT, **options: object) -> RenderOrder:
+        """Order a text, at a volume at which no peak has to be limited where none is given."""
         job = Job(str(options.pop("id", "x")))
+        options.setdefault("gain", GAIN)
         order = RenderOrder(job, text, take, **options)  # type: ignore[arg-type]
         self.renderers.submit(order)
         return order
@@ -106,6 +111,7 @@ class Rig:
     def expected(self, text: str = TEXT, seed: int = 3, **options: object) -> Samples:
         """Give what the voice says alone."""
         pool = HostBufferPool(buffers=1, capacity=192_000, limit_bytes=2**20)
+        options.setdefault("gain", GAIN)
         with (
             contextlib.closing(Phonemizer(TIMEOUT_S)) as phonemizer,
             contextlib.closing(VitsVoice.load(self.pack, threads=1)) as voice,
@@ -139,12 +145,33 @@ def make(tmp_path: Path) -> Iterator[Make]:
         yield rig
 
 
+def test_a_rendered_command_has_its_chimes(make: Make) -> None:
+    rig, consumer = make(), Consumer()
+    framing = Framing.of(bell("attention"), bell("done"), overlap_ms=60)
+    rig.submit(consumer, framing=framing)
+    ended = rig.ended()
+    expected = rig.expected()
+    assert ended.error is None
+    assert consumer.sound.size == framing.extra + expected.size
+    np.testing.assert_array_equal(consumer.sound[: framing.lead], framing.head)
+    alone = expected[framing.tail.size : -framing.overlap]
+    np.testing.assert_allclose(consumer.sound[framing.lead + framing.tail.size :][: alone.size], alone, atol=1e-4)
+
+
+def test_no_peak_of_a_loud_one_is_above_the_ceiling(make: Make) -> None:
+    rig, consumer = make(), Consumer()
+    rig.submit(consumer, gain=4.0)
+    assert rig.ended().error is None
+    assert np.abs(rig.expected(gain=4.0)).max() > 2, "it would not be a test else"
+    assert 0.8 < np.abs(consumer.sound).max() <= 10 ** (-1 / 20)
+
+
 def test_an_order_gives_all_samples_in_order(make: Make) -> None:
     rig, consumer = make(), Consumer()
-    rig.submit(consumer, gain=0.5, rate=1.25, id="a")
+    rig.submit(consumer, gain=0.4, rate=1.25, id="a")
     ended = rig.ended()
     assert (ended.id, ended.error) == ("a", None)
-    expected = rig.expected(gain=0.5, rate=1.25)
+    expected = rig.expected(gain=0.4, rate=1.25)
     np.testing.assert_allclose(consumer.sound, expected, rtol=0, atol=1e-4)
     assert ended.audio_s == expected.size / 48_000
     assert ended.compute_s > 0

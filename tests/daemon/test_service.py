@@ -61,8 +61,10 @@ class Running:
             if isinstance(message, AudioPage):
                 self.pages[message.topic] = self.pages.get(message.topic, b"") + message.page
             if isinstance(message, RenderEnded):
-                message = self.service.outputs.end(message)
-                ended.append(message)
+                completed = self.service.outputs.end(message)
+                if completed is None:
+                    continue
+                ended.append(message := completed)
             self.service.speaker.handle(message, Clock.now())
         return ended
 
@@ -155,7 +157,7 @@ def test_what_cannot_be_written_fails_alone(running: Running, tmp_path: Path) ->
 
 def test_a_lost_piece_of_a_stream_is_a_failure(running: Running) -> None:
     running.speak(id="a", text=TEXT, output="stream")
-    running.service.outputs.lose("a")
+    running.service.outputs.lose(AudioPage("a", "audio/a", b"OggS"))
     (ended,) = running.until(renders=1, finished=0)
     assert isinstance(ended.error, StreamLostError)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from daemon.chimes import NO_CHIMES, Chimes
 from daemon.commands import (
     Cancel,
     ConfigSet,
@@ -27,6 +28,7 @@ from daemon.commands import (
     VoicesGet,
     VolumeSet,
 )
+from daemon.config import ChimesConfig
 from daemon.errors import PayloadError
 from daemon.events import (
     Accepted,
@@ -72,8 +74,9 @@ from daemon.journal import PLAUSIBLE_WALL, Clock, Journal
 from daemon.lexica import Lexica
 from daemon.queue import Waiting
 from daemon.speaker import Bounds, Hands, Speaker
+from device.bell import bell
 from device.errors import PoolClosedError, SinkError
-from device.format import Samples
+from device.format import RATE, Samples
 from engines.errors import (
     EngineError,
     PhonemizerDiedError,
@@ -94,7 +97,7 @@ BOUNDS = Bounds(queue=CAPACITY, queue_bytes=1000, rate_per_s=1000, burst=1000, r
 class Bench:
     """A speaker without engine and player: what it published, what it began, whom it cut."""
 
-    def __init__(self, journal: Journal | None = None, **bounds: Any) -> None:  # noqa: ANN401
+    def __init__(self, journal: Journal | None = None, chimes: Chimes = NO_CHIMES, **bounds: Any) -> None:  # noqa: ANN401
         self.events: list[Event] = []
         self.origins: list[Origin] = []
         self.begun: list[Waiting] = []
@@ -112,7 +115,7 @@ class Bench:
             voices=lambda: [VoiceInfo(name="joe", language="en-us", speakers=())],
             lexica=Lexica(Path("/no/lexicon.d"), self.journal),
         )
-        self.speaker = Speaker(replace(BOUNDS, **bounds), self.journal, "null", hands)
+        self.speaker = Speaker(replace(BOUNDS, **bounds), self.journal, "null", hands, chimes)
 
     def publish(self, event: Event, origin: Origin) -> None:
         self.events.append(event)
@@ -418,6 +421,97 @@ class TestPriorities:
         assert bench.began == ["a", "c"]
 
 
+LOST = SinkError("alsa", "gone")
+
+
+class TestLostLoudspeaker:
+    """`audio.lost_wait_s`: speech waits for its loudspeaker."""
+
+    @pytest.fixture
+    def patient(self) -> Bench:
+        bench = Bench(lost_wait_s=30.0)
+        bench.speak("a")
+        bench.start("a")
+        return bench
+
+    def lose(self, bench: Bench, command_id: str = "a", audio_s: float = 0.5) -> None:
+        bench.handle(AudioState("lost: gone"))
+        bench.handle(PlaybackEnded(command_id, bench.now, audio_s, LOST, 1000))
+
+    def test_it_goes_on_from_where_it_stopped_as_soon_as_that_is_back(self, patient: Bench) -> None:
+        patient.speak("b", Priority.CRITICAL)
+        patient.silence("a", cut_at=1000)
+        patient.start("b")
+        self.lose(patient, "b")
+        assert patient.began == ["a", "b"]
+        interrupted = patient.events[-1]
+        assert isinstance(interrupted, Interrupted)
+        assert (interrupted.reason, interrupted.by) == ("lost", None)
+        patient.now = 20
+        patient.handle(AudioState())
+        assert patient.began == ["a", "b", "b"]
+        assert patient.begun[-1].resume_at == 1000
+        patient.start("b")
+        patient.end("b")
+        patient.start("a")
+        patient.end("a")
+        assert patient.kinds("b") == ["accepted", "started", "interrupted", "resumed", "finished"]
+
+    def test_the_wait_ends(self, patient: Bench) -> None:
+        self.lose(patient)
+        patient.speak("b")
+        assert patient.speaker.next_deadline == 30
+        patient.now = 30
+        patient.handle(Tick())
+        assert patient.began == ["a", "a"], "is tried, whatever comes"
+        assert patient.speaker.next_deadline == math.inf, "and wants no more ticks"
+        patient.handle(PlaybackEnded("a", 30, 0.0, LOST, 1000))
+        assert patient.kinds("a")[-1] == "failed"
+        patient.handle(PlaybackEnded("b", 30, 0.0, LOST, 0))
+        assert patient.kinds("b")[-1] == "failed"
+
+    def test_a_card_that_comes_and_goes_is_not_waited_for_without_end(self, patient: Bench) -> None:
+        for second in range(40):
+            patient.now = second
+            self.lose(patient, audio_s=0.5 if second == 0 else 1000 / 48_000)
+            patient.handle(AudioState())
+        assert patient.kinds("a")[-1] == "failed"
+        assert len(patient.begun) == 31
+
+    def test_each_part_that_is_heard_earns_a_new_wait(self, patient: Bench) -> None:
+        for second in (0, 25, 50, 75):
+            patient.now = second
+            self.lose(patient, audio_s=0.5 + second)
+            patient.handle(AudioState())
+        assert "failed" not in patient.kinds("a")
+
+    def test_what_waits_can_be_cancelled(self, patient: Bench) -> None:
+        self.lose(patient)
+        patient.control(Cancel(id="a"))
+        assert patient.kinds("a")[-1] == "cancelled"
+        patient.handle(AudioState())
+        assert patient.began == ["a"]
+
+    def test_one_that_was_cancelled_when_it_was_lost_is_over(self, patient: Bench) -> None:
+        patient.control(Cancel(id="a"))
+        self.lose(patient)
+        assert patient.kinds("a")[-1] == "failed"
+
+    def test_without_a_wait_it_fails_and_so_does_the_next(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.start("a")
+        self.lose(bench)
+        bench.speak("b")
+        assert bench.began == ["a", "b"]
+        failed = bench.events[-2]
+        assert isinstance(failed, Failed)
+        assert failed.code == "audio"
+
+    def test_a_fault_of_the_synthesis_is_waited_for_by_nobody(self, patient: Bench) -> None:
+        patient.end("a", EngineError("ort", "broken"))
+        assert patient.kinds("a")[-1] == "failed"
+
+
 class TestControl:
     def test_pause_and_resume(self, bench: Bench) -> None:
         bench.speak("a")
@@ -569,6 +663,11 @@ class TestExpiry:
         assert bench.began == ["a", "a"]
 
 
+@pytest.fixture
+def chimed() -> Bench:
+    return Bench(chimes=Chimes.load(ChimesConfig(important="attention"), -23))
+
+
 class TestOrigin:
     def test_all_that_is_said_of_a_command_goes_where_it_came_from(self, bench: Bench) -> None:
         origin = Origin("reply/here", b"7", (("trace", "t"),))
@@ -638,6 +737,48 @@ class TestClip:
         failed = next(e for e in again.events if isinstance(e, Failed) and e.id == "b")
         assert failed.code == "interrupted"
         assert again.origins[again.events.index(failed)] == origin
+
+
+class TestChimes:
+    def test_count_in_what_a_command_has_to_wait_for(self, chimed: Bench) -> None:
+        chimed.speak("a", text="", chime="attention")
+        chimed.speak("b", text="")
+        accepted = chimed.events[-1]
+        assert isinstance(accepted, Accepted)
+        assert accepted.starts_in_s == pytest.approx(bell("attention").size / RATE, abs=0.1)
+
+    def test_so_does_a_clip(self, bench: Bench) -> None:
+        bench.handle(SpeakReceived(Speak(id="a", text=""), 0.0, clip=np.zeros(3 * RATE, np.float32)))
+        bench.speak("b")
+        accepted = bench.events[-1]
+        assert isinstance(accepted, Accepted)
+        assert accepted.starts_in_s == 3.0
+
+    def test_teach_nothing_about_the_length_of_texts(self, chimed: Bench) -> None:
+        for count in range(20):
+            chimed.speak(f"a{count}", text="x" * 10, chime="attention")
+            chimed.start(f"a{count}")
+            heard_s = 10 * 0.065 + chimed.begun[-1].extra_s
+            chimed.handle(PlaybackEnded(f"a{count}", chimed.now, heard_s))
+        chimed.speak("b", text="x" * 100)
+        chimed.speak("c")
+        accepted = chimed.events[-1]
+        assert isinstance(accepted, Accepted)
+        assert accepted.starts_in_s == 6.5
+
+    def test_that_there_are_none_of_are_refused_before_anything_is_said(self, chimed: Bench) -> None:
+        chimed.speak("a", chime="gong")
+        assert chimed.kinds("a") == ["rejected"]
+        assert not chimed.begun
+        rejected = chimed.events[-1]
+        assert isinstance(rejected, Rejected)
+        assert rejected.code == "chime"
+
+    def test_of_the_priority_are_kept_over_a_restart(self, chimed: Bench) -> None:
+        chimed.speak("a")
+        chimed.speak("b", Priority.IMPORTANT)
+        again = TestAfterACrash.restarted(chimed, 5)
+        assert again.begun[-1].command.chime == "attention"
 
 
 class TestAfterACrash:
@@ -722,6 +863,10 @@ class TestOtherMessages:
         assert bench.kinds() == ["accepted"]
         bench.start("a")
         assert bench.kinds() == ["accepted", "started"]
+
+    def test_a_tick_begins_nothing_by_itself(self, bench: Bench) -> None:
+        bench.handle(Tick())
+        assert not bench.begun
 
     def test_what_is_wrong_with_the_audio_is_remembered(self, bench: Bench) -> None:
         bench.handle(AudioState("no card"))

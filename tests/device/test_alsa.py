@@ -22,11 +22,25 @@ from numpy.typing import NDArray
 from simulators.pulse import PulseServer
 
 import device.alsa
+import device.alsa_library
 from device.alsa import HALF_PERIOD, NO_PROGRESS_LIMIT, PERIODS, AlsaSink
+from device.alsa_layout import Layout
+from device.alsa_library import Trial
+from device.alsa_names import by_id, card_of, place_of
 from device.errors import SinkError
 from device.format import PERIOD, RATE
 
-CONSTANTS = ("PCM_PLAYBACK", "PCM_NORMAL", "PCM_FORMAT_FLOAT_LE", "PCM_STATE_XRUN", "PCM_STATE_RUNNING")
+CONSTANTS = (
+    "PCM_PLAYBACK",
+    "PCM_NORMAL",
+    "PCM_FORMAT_FLOAT_LE",
+    "PCM_FORMAT_S32_LE",
+    "PCM_FORMAT_S16_LE",
+    "PCM_STATE_XRUN",
+    "PCM_STATE_RUNNING",
+    "PCM_STATE_DISCONNECTED",
+)
+FORMS = {"FLOAT_LE": "<f4", "S32_LE": "<i4", "S16_LE": "<i2"}
 EPIPE = -errno.EPIPE
 
 
@@ -41,14 +55,17 @@ class RecordingPCM:
         self.drain_errors: list[Exception] = []
         self.addresses: list[int] = []
         self.offered: list[int] = []
-        self.taken: list[NDArray[np.float32]] = []
+        self.taken: list[NDArray[Any]] = []
         self.calls: list[str] = []
         self.hang: threading.Event | None = None
         self.room = settings["periodsize"] * settings["periods"]
+        self.form = next(form for form in FORMS if getattr(alsaaudio, f"PCM_FORMAT_{form}") == settings["format"])
+        self.dtype = np.dtype(FORMS[self.form])
+        self.takes: dict[str, Any] = {}
         self.accepted: dict[str, Any] = {
             "rate": settings["rate"],
             "channels": settings["channels"],
-            "format_name": "FLOAT_LE",
+            "format_name": self.form,
             "period_size": settings["periodsize"],
             "buffer_size": settings["periodsize"] * settings["periods"],
         }
@@ -62,7 +79,9 @@ class RecordingPCM:
 
     def write(self, data: memoryview) -> Any:  # noqa: ANN401
         self.calls.append("write")
-        frames = np.frombuffer(data, np.float32)
+        frames = np.frombuffer(data, self.dtype)
+        if self.settings["channels"] > 1:
+            frames = frames.reshape(-1, self.settings["channels"])
         self.addresses.append(frames.ctypes.data)
         self.offered.append(len(frames))
         answer = self.answers.pop(0) if self.answers else self.default
@@ -75,6 +94,13 @@ class RecordingPCM:
         if answer > 0:
             self.taken.append(frames[:answer].copy())
         return answer
+
+    def getformats(self) -> dict[str, int]:
+        return dict.fromkeys(self.takes["forms"], 0)
+
+    def getratebounds(self) -> tuple[int, int]:
+        rates: list[int] = self.takes["rates"]
+        return min(rates), max(rates)
 
     def avail(self) -> int:
         return self.room
@@ -103,18 +129,34 @@ class Binding(SimpleNamespace):
         )
         self.pcms: list[RecordingPCM] = []
         self.accepts: dict[str, Any] = {}
+        self.takes: dict[str, Any] = {"forms": ["FLOAT_LE", "S8"], "channels": [1], "rates": [48_000]}
+        self.names: dict[int, str] = {}
 
     def PCM(self, **settings: Any) -> RecordingPCM:  # noqa: ANN401, N802
         pcm = RecordingPCM(**settings)
+        pcm.takes = self.takes
+        if not self._takes(pcm):
+            pcm.accepted |= {"rate": 8000, "channels": 1, "format_name": "S8"}
         pcm.accepted |= self.accepts
         self.pcms.append(pcm)
         return pcm
+
+    def cards(self) -> list[str]:
+        return list(self.names.values())
+
+    def card_indexes(self) -> list[int]:
+        return list(self.names)
+
+    def _takes(self, pcm: RecordingPCM) -> bool:
+        fits = pcm.settings["rate"] in self.takes["rates"], pcm.settings["channels"] in self.takes["channels"]
+        return all(fits) and pcm.form in self.takes["forms"]
 
 
 @pytest.fixture
 def binding(monkeypatch: pytest.MonkeyPatch) -> Binding:
     binding = Binding()
     monkeypatch.setitem(sys.modules, "alsaaudio", binding)
+    monkeypatch.setattr(Trial, "open", lambda trial, name: 0)
     return binding
 
 
@@ -132,6 +174,16 @@ def pcm(binding: Binding, sink: AlsaSink) -> RecordingPCM:
     return binding.pcms[0]
 
 
+def played(sink: AlsaSink, samples: NDArray[np.float32], agreed: str) -> None:
+    """Play it in uneven pieces, and see what the device agreed to."""
+    sink.open()
+    assert agreed in sink.description
+    for piece in np.split(samples, [1, 700, 961]):
+        sink.write(piece)
+    sink.drain()
+    sink.close()
+
+
 def noise(frames: int) -> NDArray[np.float32]:
     return np.random.default_rng(1).uniform(-1, 1, frames).astype(np.float32)
 
@@ -142,6 +194,8 @@ class TestStandIn:
         assert ours <= set(dir(alsaaudio.PCM))
 
     def test_is_opened_as_the_binding_can_be_and_is_told_the_same(self, pcm: RecordingPCM) -> None:
+        assert hasattr(alsaaudio, "cards")
+        assert hasattr(alsaaudio, "card_indexes")
         real = alsaaudio.PCM(**(pcm.settings | {"device": "null"}))
         assert pcm.accepted.items() <= real.info().items()
         assert isinstance(real.state(), int)
@@ -151,7 +205,7 @@ class TestStandIn:
 
 class TestWrite:
     @pytest.mark.parametrize(
-        ("answers", "xruns"),
+        ("answers", "underruns"),
         [
             ([], 0),
             ([1, 959, 40], 0),
@@ -164,13 +218,13 @@ class TestWrite:
         ],
     )
     def test_every_frame_is_taken_once_and_in_order(
-        self, sink: AlsaSink, pcm: RecordingPCM, answers: list[Any], xruns: int
+        self, sink: AlsaSink, pcm: RecordingPCM, answers: list[Any], underruns: int
     ) -> None:
         samples = noise(2000)
         pcm.answers = answers
         sink.write(samples)
         np.testing.assert_array_equal(np.concatenate(pcm.taken), samples)
-        assert sink.xruns == xruns
+        assert sink.underruns == underruns
         assert not pcm.answers
 
     @pytest.mark.parametrize(
@@ -251,12 +305,12 @@ class TestDrain:
         sink.drain()
         assert pcm.calls == ["write", "drain"]
 
-    def test_running_dry_before_the_drain_is_no_xrun(self, sink: AlsaSink, pcm: RecordingPCM) -> None:
+    def test_running_dry_before_the_drain_is_no_underrun(self, sink: AlsaSink, pcm: RecordingPCM) -> None:
         sink.write(noise(PERIOD))
         pcm.states = [alsaaudio.PCM_STATE_XRUN]
         pcm.answers = [EPIPE]
         sink.drain()
-        assert sink.xruns == 0
+        assert sink.underruns == 0
         assert pcm.offered == [PERIOD, HALF_PERIOD, HALF_PERIOD]
         assert pcm.calls == ["write", "write", "write", "drain"]
 
@@ -302,17 +356,25 @@ class TestDrain:
 
 
 class TestOpen:
-    @pytest.mark.parametrize("accepted", [{"rate": 44_100}, {"channels": 2}, {"format_name": "S16_LE"}])
-    def test_a_device_that_agreed_to_something_else_is_refused(
-        self, binding: Binding, accepted: dict[str, Any]
+    @pytest.mark.parametrize(
+        "takes",
+        [
+            {"forms": ["S8", "DSD_U8"], "channels": [1], "rates": [48_000]},
+            {"forms": ["FLOAT_LE"], "channels": [16], "rates": [48_000]},
+            {"forms": ["FLOAT_LE"], "channels": [1], "rates": [5_512]},
+        ],
+    )
+    def test_a_device_that_agrees_to_nothing_that_we_can_make_is_refused(
+        self, binding: Binding, takes: dict[str, Any]
     ) -> None:
-        binding.accepts = accepted
+        binding.takes = takes
         sink = AlsaSink("hw:CARD=Device")
         with pytest.raises(SinkError) as caught:
             sink.open()
-        for part in ("hw:CARD=Device", str(*accepted.values()), "plughw:CARD=...", "default"):
+        for part in ("hw:CARD=Device", "insists on 8000 Hz, S8", "plughw:CARD=...", "default"):
             assert part in str(caught.value)
-        assert binding.pcms[0].calls == ["close"]
+        assert binding.pcms
+        assert all(pcm.calls == ["close"] for pcm in binding.pcms), "each is closed again"
         with pytest.raises(SinkError, match="not open"):
             sink.write(noise(1))
 
@@ -351,6 +413,146 @@ class TestOpen:
         assert "install pyalsaaudio" in done.stdout
 
 
+class TestLayouts:
+    @pytest.mark.parametrize(
+        ("takes", "agreed"),
+        [
+            ({"forms": ["S16_LE", "S32_LE"], "channels": [2], "rates": [44_100, 48_000]}, Layout(48_000, 2, "S32_LE")),
+            ({"forms": ["S16_LE"], "channels": [2, 6, 8], "rates": [44_100]}, Layout(44_100, 2, "S16_LE")),
+            ({"forms": ["FLOAT_LE"], "channels": [1, 2], "rates": [8_000, 22_050]}, Layout(22_050, 1, "FLOAT_LE")),
+            ({"forms": ["S16_LE", "S8"], "channels": [8], "rates": [96_000]}, Layout(96_000, 8, "S16_LE")),
+        ],
+    )
+    def test_a_card_gets_what_it_takes_and_plays_the_same_sound(
+        self, binding: Binding, takes: dict[str, Any], agreed: Layout
+    ) -> None:
+        binding.takes = takes
+        tone = (0.5 * np.sin(2 * np.pi * 1000 * np.arange(RATE // 2) / RATE)).astype(np.float32)
+        sink = AlsaSink("hw:CARD=Device")
+        played(sink, tone, str(agreed))
+        pcm = binding.pcms[-1]
+        assert pcm.settings["periodsize"] == agreed.rate // 100
+        heard = np.concatenate(pcm.taken).reshape(-1, agreed.channels)
+        assert len(heard) % pcm.settings["periodsize"] == 0, "the last period is whole"
+        for channel in heard.T[1:]:
+            np.testing.assert_array_equal(channel, heard.T[0])
+        values = heard[:, 0] / (1 if agreed.form == "FLOAT_LE" else float(np.iinfo(heard.dtype).max) + 1)
+        time_s = np.arange(agreed.rate // 2) / agreed.rate
+        edge = agreed.rate // 100  # where a filter sees silence beside the tone
+        wanted = 0.5 * np.sin(2 * np.pi * 1000 * time_s)
+        np.testing.assert_allclose(values[: len(wanted)][edge:-edge], wanted[edge:-edge], rtol=0, atol=1e-3)
+        assert np.abs(values[len(wanted) + edge :]).max(initial=0) < 1e-3
+
+    @pytest.mark.parametrize("frames", [1, 10, 480])
+    def test_the_shortest_sound_comes_out_at_another_rate(self, binding: Binding, frames: int) -> None:
+        binding.takes = {"forms": ["S16_LE"], "channels": [2], "rates": [44_100]}
+        sink = AlsaSink("hw:CARD=Device")
+        sink.open()
+        for _ in range(2):
+            sink.write(np.full(frames, 0.5, np.float32))
+            sink.drain()
+            heard = np.concatenate(binding.pcms[-1].taken)[:, 0]
+            assert np.abs(heard).max() > 0.2 * 2**15
+            assert abs(heard.sum() / 2**14 - frames * 44_100 / RATE) < 1.5, "no more and no less of it"
+            binding.pcms[-1].taken.clear()
+
+    def test_full_scale_does_not_turn_over(self, binding: Binding) -> None:
+        binding.takes = {"forms": ["S32_LE"], "channels": [1], "rates": [48_000]}
+        sink = AlsaSink("hw:CARD=Device")
+        sink.open()
+        sink.write(np.array([1, 2, -1, -2, np.nan, 0.5], np.float32))
+        taken = binding.pcms[-1].taken[0]
+        np.testing.assert_array_equal(taken[[0, 1]], [2**31 - 128] * 2)
+        np.testing.assert_array_equal(taken[2:], [-(2**31)] * 2 + [0, 2**30])
+
+    def test_what_is_ahead_is_told_in_our_frames(self, binding: Binding) -> None:
+        binding.takes = {"forms": ["S16_LE"], "channels": [2], "rates": [96_000]}
+        sink = AlsaSink("hw:CARD=Device")
+        sink.open()
+        binding.pcms[-1].room -= 960
+        assert sink.pending == 480
+        assert sink.period == HALF_PERIOD
+
+    def test_no_memory_is_allocated_per_piece(self, binding: Binding) -> None:
+        binding.takes = {"forms": ["S16_LE"], "channels": [2], "rates": [48_000]}
+        sink = AlsaSink("hw:CARD=Device")
+        sink.open()
+        for _ in range(3):
+            sink.write(noise(2000))
+        assert len(set(binding.pcms[-1].addresses)) == 1
+
+
+class TestNames:
+    def test_a_place_becomes_the_card_that_has_it_and_follows_it(
+        self, binding: Binding, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        binding.names = {0: "PCH", 1: "Device"}
+        sink = AlsaSink("plughw:1,0")
+        sink.open()
+        sink.close()
+        binding.names = {0: "PCH", 3: "Device", 1: "HDMI"}
+        sink.open()
+        assert [pcm.settings["device"] for pcm in binding.pcms] == ["plughw:CARD=Device,DEV=0"] * 2
+        assert len([m for m in caplog.messages if 'write "plughw:CARD=Device,DEV=0"' in m]) == 1
+
+    def test_a_place_without_a_card_waits_for_one(self, binding: Binding, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Trial, "open", lambda trial, name: 0 if "CARD" in name else -errno.ENODEV)
+        sink = AlsaSink("hw:2")
+        with pytest.raises(SinkError, match=r"No such device.*ALSA knows no card now"):
+            sink.open()
+        binding.names = {2: "Device"}
+        sink.open()
+        assert binding.pcms[0].settings["device"] == "hw:CARD=Device"
+
+    def test_a_card_that_is_not_found_is_answered_with_those_there_are(
+        self, binding: Binding, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(Trial, "open", lambda trial, name: -errno.ENODEV)
+        binding.names = {0: "PCH", 1: "Device"}
+        with pytest.raises(SinkError, match='may be "plughw:CARD=PCH", "plughw:CARD=Device" or'):
+            AlsaSink("plughw:CARD=Gone").open()
+
+    def test_a_card_in_use_is_not_waited_for(self, binding: Binding, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Trial, "open", lambda trial, name: -errno.EBUSY)
+        with pytest.raises(SinkError, match=r"it is in use.*default"):
+            AlsaSink("hw:CARD=PCH").open()
+        assert not binding.pcms
+
+    @pytest.mark.parametrize(
+        ("device", "place", "card"),
+        [
+            ("hw:1", 1, "hw:CARD=X"),
+            ("plughw:0,3", 0, "plughw:CARD=X,DEV=3"),
+            ("hw:2,1,0", 2, "hw:CARD=X,DEV=1,SUBDEV=0"),
+            ("sysdefault:CARD=1", 1, "sysdefault:CARD=X"),
+            ("plughw:CARD=1,DEV=0", 1, "plughw:CARD=X,DEV=0"),
+            ("hw:CARD=PCH", None, "hw:CARD=PCH"),
+            ("hw:PCH,0", None, "hw:PCH,0"),
+            ("default", None, "default"),
+        ],
+    )
+    def test_places_in_names(self, device: str, place: int | None, card: str) -> None:
+        assert place_of(device) == place
+        assert by_id(device, "X") == card
+
+    @pytest.mark.parametrize(
+        ("device", "card"),
+        [("hw:CARD=PCH,DEV=0", "PCH"), ("plughw:1,0", "1"), ("hw:DEV=0,CARD=PCH", "PCH"), ("hw:PCH", "PCH")],
+    )
+    def test_cards_in_names(self, device: str, card: str) -> None:
+        assert card_of(device) == card
+        assert card_of("default") is None
+        assert card_of("hw:DEV=0") is None
+
+
+class TestCheck:
+    def test_tells_of_a_card_that_was_unplugged(self, sink: AlsaSink, pcm: RecordingPCM) -> None:
+        sink.check()
+        pcm.states = [alsaaudio.PCM_STATE_DISCONNECTED]
+        with pytest.raises(SinkError, match="unplugged"):
+            sink.check()
+
+
 class TestRealLibrary:
     """alsa-lib itself, with devices that its configuration makes up."""
 
@@ -358,16 +560,38 @@ class TestRealLibrary:
     def configuration(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "asound.conf").write_text(
             "</usr/share/alsa/alsa.conf>\n"
-            "pcm.integers { type linear slave { pcm null format S16_LE } }\n"
-            "pcm.stereo { type multi slaves.a { pcm null channels 2 }\n"
+            f'pcm.tofile {{ type file slave.pcm null file "{tmp_path}/heard.raw" format raw }}\n'
+            "pcm.integers { type linear slave { pcm tofile format S16_LE } }\n"
+            "pcm.stereo { type multi slaves.a { pcm tofile channels 2 }\n"
             "  bindings.0 { slave a channel 0 } bindings.1 { slave a channel 1 } }\n"
         )
         monkeypatch.setenv("ALSA_CONFIG_PATH", str(tmp_path / "asound.conf"))
 
-    @pytest.mark.parametrize(("name", "differs"), [("integers", "format S8"), ("stereo", "channels 2")])
-    def test_a_device_that_is_silently_something_else_is_refused(self, name: str, differs: str) -> None:
-        with pytest.raises(SinkError, match=f"alsa {name}: .*{differs} instead of .*plughw"):
-            AlsaSink(name).open()
+    def test_a_device_of_integers_gets_integers(self, tmp_path: Path) -> None:
+        samples = noise(3000)
+        played(AlsaSink("integers"), samples, "S32_LE, mono")
+        heard = np.fromfile(tmp_path / "heard.raw", "<i2")
+        assert len(heard) == 3360, "padded to whole periods"
+        np.testing.assert_allclose(heard[:3000] / 2**15, samples, rtol=0, atol=1 / 2**15)
+        assert not heard[3000:].any()
+
+    def test_a_device_of_two_channels_speaks_from_both(self, tmp_path: Path) -> None:
+        samples = noise(3000)
+        played(AlsaSink("stereo"), samples, "float32, 2 channels")
+        heard = np.fromfile(tmp_path / "heard.raw", "<f4").reshape(-1, 2)
+        np.testing.assert_array_equal(heard[:3000], np.stack([samples, samples], axis=1))
+        assert not heard[3000:].any()
+
+    def test_a_name_is_not_told_on_stderr_and_once_in_the_log(
+        self, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        for _ in range(3):
+            with pytest.raises(SinkError):
+                AlsaSink("no_such_name").open()
+        assert capfd.readouterr().err == ""
+        assert [m for m in caplog.messages if "alsa-lib" in m and "no_such_name" in m] == [
+            "alsa-lib: snd_pcm_open_noupdate: Unknown PCM no_such_name"
+        ]
 
     @pytest.mark.parametrize("name", ["hw:31", "plughw:CARD=Gone", "nonsense"])
     def test_a_card_that_is_not_there_is_named_with_a_way_out(self, name: str) -> None:
@@ -390,11 +614,11 @@ class TestRealServer:
             sink.open()
             sink.write(samples)
             threading.Event().wait(0.6)
-            assert sink.xruns == 0
+            assert sink.underruns == 0
             sink.write(samples)
             sink.drain()
             sink.close()
-        assert sink.xruns == 1
+        assert sink.underruns == 1
         heard = recording.samples
         for part in (samples[:2400], samples[-2400:]):
             matches = np.correlate(heard, part, "valid")
@@ -444,3 +668,47 @@ class TestRealServer:
         sink.close()
         assert time.monotonic() - began < 2
         server.thaw()
+
+    def test_a_server_that_hangs_lets_everybody_else_go_on_while_it_is_opened(
+        self, server: PulseServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(device.alsa_library, "TRIAL_S", 0.5)
+        sink = AlsaSink()
+        server.freeze()
+        ticks: list[float] = []
+        done = threading.Event()
+
+        def tick() -> None:
+            while not done.wait(0.01):
+                ticks.append(time.monotonic())
+
+        others = threading.Thread(target=tick)
+        others.start()
+        began = time.monotonic()
+        for _ in range(2):  # the second attempt waits for the first one's answer and asks nothing more
+            with pytest.raises(SinkError, match="does not answer"):
+                sink.open()
+        took = time.monotonic() - began
+        done.set()
+        others.join()
+        assert took < 3
+        assert max(np.diff(ticks)) < 0.4, "the interpreter was never held"
+        server.thaw()
+        sink.open()
+        sink.write(noise(100))
+        sink.close()
+
+    def test_a_card_of_another_rate_and_two_channels_is_heard(
+        self, server: PulseServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        wanted = Layout(44_100, 2, "S16_LE")
+        monkeypatch.setattr(device.alsa, "candidates", lambda *_: [wanted])
+        monkeypatch.setattr(device.alsa, "_is", lambda info, layout: layout == wanted and info["rate"] == 44_100)
+        tone = (0.3 * np.sin(2 * np.pi * 500 * np.arange(RATE // 2) / RATE)).astype(np.float32)
+        with server.record() as recording:
+            played(AlsaSink(), tone, "44100 Hz, S16_LE, 2 channels")
+        sounding = np.flatnonzero(np.abs(recording.samples) > 0.05)
+        assert sounding[-1] - sounding[0] == pytest.approx(len(tone), abs=RATE // 100), "as long as it was"
+        heard = recording.samples[sounding[0] : sounding[-1]]
+        crossings = np.count_nonzero(np.diff(np.signbit(heard)))
+        assert crossings == pytest.approx(500, abs=4), "and as high"

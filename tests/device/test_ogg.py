@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from device.ogg import LAST_PAGE, PAGE_FRAMES, OggOpusWriter, checksum
+from device.ogg import LAST_PAGE, PAGE_FRAMES, OggOpusWriter, checksum, packets_on_page
 
 FRAME = 960
 
@@ -122,3 +122,14 @@ def test_granules_go_beyond_32_bits(file: io.BytesIO, writer: OggOpusWriter) -> 
         writer.packet(b"x", 2**32)
     writer.finish(3 * 2**32)
     assert parse(file.getvalue())[-1].granule == 3 * 2**32 + 312
+
+
+def test_packets_are_counted_where_they_end() -> None:
+    file = io.BytesIO()
+    writer = OggOpusWriter(file, pre_skip=312, vendor="libopus 1.4")
+    writer.packet(b"x" * 600, 960)
+    writer.packet(b"y", 960)
+    writer.flush()
+    pages = [b"OggS" + page for page in file.getvalue().split(b"OggS")[1:]]
+    assert [packets_on_page(page) for page in pages] == [0, 0, 2]
+    assert packets_on_page(b"OggS") == packets_on_page(b"RIFF") == 0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 import struct
 import subprocess
@@ -15,9 +16,11 @@ import pytest
 from numpy.typing import NDArray
 
 import device.opus
-from device.errors import EncoderError, SinkError
+from device.errors import EncoderError, NoEncoderError, SinkError
 from device.format import PERIOD, RATE, Samples
-from device.opus import FRAME_MS, OpusEncoder, OpusSink
+from device.opus import FRAME_MS, EncoderPool, OpusEncoder, OpusSettings
+from device.opus_packets import Dial
+from device.opus_sink import OpusSink
 
 LENGTHS = [0, 1, RATE * 51 // 100, RATE * 33 // 10, 60 * RATE]
 
@@ -54,8 +57,8 @@ class Decoder:
     def __init__(self) -> None:
         self._state = opuslib_next.api.decoder.create_state(RATE, 1)
 
-    def decode(self, packet: bytes, frames: int) -> NDArray[np.float32]:
-        pcm = opuslib_next.api.decoder.decode_float(self._state, packet, len(packet), frames, False, 1)  # noqa: FBT003
+    def decode(self, packet: bytes, frames: int, *, lost: bool = False) -> NDArray[np.float32]:
+        pcm = opuslib_next.api.decoder.decode_float(self._state, packet, len(packet), frames, lost, 1)
         return np.frombuffer(pcm, np.float32)
 
     def close(self) -> None:
@@ -70,7 +73,7 @@ def path(tmp_path: Path) -> Path:
 class TestEncoder:
     @pytest.mark.parametrize("frame_ms", FRAME_MS)
     def test_a_tone_keeps_its_pitch_level_and_place(self, frame_ms: int) -> None:
-        encoder, decoder = OpusEncoder(frame_ms=frame_ms), Decoder()
+        encoder, decoder = OpusEncoder(OpusSettings(frame_ms=frame_ms)), Decoder()
         assert encoder.frame == RATE * frame_ms // 1000
         samples = tone(RATE * 6 // 5)
         samples[: RATE // 5] = 0
@@ -118,7 +121,7 @@ class TestEncoder:
     def test_keeps_to_the_bit_rate(self) -> None:
         rng = np.random.default_rng(2)
         for bitrate in (16_000, 64_000):
-            encoder = OpusEncoder(bitrate=bitrate)
+            encoder = OpusEncoder(OpusSettings(bitrate=bitrate))
             sizes = [len(encoder.encode(rng.normal(0, 0.1, PERIOD).astype(np.float32))) for _ in range(100)]
             encoder.close()
             assert sum(sizes) * 8 / 2 == pytest.approx(bitrate, rel=0.2)
@@ -152,19 +155,18 @@ class TestEncoder:
             ({"bitrate": 600_000}, "600000 bit/s is out of range"),
             ({"complexity": 11}, "complexity 11"),
             ({"complexity": -1}, "complexity -1"),
+            ({"rate": 22_050}, "22050 Hz"),
+            ({"loss_percent": 101}, "101 %"),
         ],
     )
-    def test_impossible_settings_are_refused(self, settings: dict[str, int], reason: str, path: Path) -> None:
+    def test_impossible_settings_are_refused(self, settings: dict[str, int], reason: str) -> None:
         with pytest.raises(EncoderError, match=reason):
-            OpusEncoder(**settings)
-        with pytest.raises(SinkError, match=reason):
-            OpusSink(path, **settings).open()
-        assert not path.exists()
+            OpusSettings(**settings)
 
     def test_libopus_speaks_when_it_refuses(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(device.opus, "COMPLEXITY", range(100))
         with pytest.raises(EncoderError, match="invalid argument"):
-            OpusEncoder(complexity=50)
+            OpusEncoder(OpusSettings(complexity=50))
 
     def test_closes_twice_and_refuses_use_then(self) -> None:
         encoder = OpusEncoder()
@@ -197,7 +199,7 @@ class TestSink:
     @pytest.mark.parametrize("frame_ms", FRAME_MS)
     @pytest.mark.parametrize("frames", LENGTHS)
     def test_decodes_to_the_length_written_to_the_sample(self, path: Path, frames: int, frame_ms: int) -> None:
-        sink = OpusSink(path, frame_ms=frame_ms, complexity=0)
+        sink = OpusSink(path, OpusSettings(frame_ms=frame_ms, complexity=0))
         sink.open()
         rng = np.random.default_rng(frame_ms)
         samples = tone(frames)
@@ -285,3 +287,89 @@ class TestSink:
             with pytest.raises(SinkError, match="No space left"):
                 sink.open()
         sink.close()
+
+    def test_without_an_encoder_nothing_is_touched(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "opuslib_next.api", None)
+        with pytest.raises(NoEncoderError, match="install opuslib-next"):
+            OpusSink(path).open()
+        assert not path.exists()
+
+    def test_for_a_listener_at_24_khz_nothing_above_12_khz_is_sent(self, path: Path) -> None:
+        noise = np.random.default_rng(1).normal(0, 0.1, RATE).astype(np.float32)
+        above = {}
+        for rate in (24_000, 48_000):
+            sink = OpusSink(path, OpusSettings(rate=rate, bitrate=128_000))
+            sink.open()
+            sink.write(noise)
+            sink.close()
+            assert re.search(rf"sample rate: {rate} ?Hz", run("opusinfo", path))
+            heard = decode(path)
+            assert len(heard) == RATE
+            spectrum = np.abs(np.fft.rfft(heard)) ** 2
+            above[rate] = spectrum[13_000:].sum() / spectrum.sum()
+        assert above[24_000] < 0.01 < above[48_000]
+
+    def test_what_the_dial_says_is_done_from_the_next_packet_on(self, path: Path) -> None:
+        dial = Dial(OpusSettings(bitrate=64_000, frame_ms=20))
+        sink = OpusSink(path, dial)
+        sink.open()
+        samples = np.random.default_rng(1).normal(0, 0.1, 4 * RATE + 77).astype(np.float32)
+        sink.write(samples[: 2 * RATE + 10])
+        sink.drain()
+        before = path.stat().st_size
+        dial.settings = OpusSettings(bitrate=16_000, frame_ms=60)
+        sink.write(samples[2 * RATE + 10 :])
+        sink.close()
+        assert (path.stat().st_size - before) < before / 2
+        assert len(decode(path)) == samples.size
+        assert "WARNING" not in run("opusinfo", path)
+
+
+class TestPool:
+    def test_one_encoder_serves_a_thousand_streams(self, tmp_path: Path) -> None:
+        pool = EncoderPool()
+        for number in range(1000):
+            sink = OpusSink(tmp_path / "x.opus", OpusSettings(complexity=0), encoders=pool)
+            sink.open()
+            sink.write(tone(1 + number * 37 % 2000))
+            sink.close()
+        assert pool.made == 1
+        pool.close()
+
+    def test_what_is_used_again_encodes_as_if_it_were_new(self) -> None:
+        pool, settings = EncoderPool(), OpusSettings(bitrate=16_000, complexity=7)
+        noise = np.random.default_rng(1).normal(0, 0.1, (20, PERIOD)).astype(np.float32)
+        used = pool.take(OpusSettings(bitrate=64_000, loss_percent=20, frame_ms=60))
+        used.encode(tone(3 * PERIOD))
+        pool.give_back(used)
+        again = pool.take(settings)
+        assert again is used
+        fresh = OpusEncoder(settings)
+        for frame in noise:
+            assert bytes(again.encode(frame)) == bytes(fresh.encode(frame))
+        fresh.close()
+        pool.give_back(again)
+        pool.close()
+        with pytest.raises(EncoderError, match="closed"):
+            again.encode(noise[0])
+
+
+def test_a_lost_packet_is_in_the_next_one_where_loss_is_expected() -> None:
+    """A decoder that is asked for it makes of a packet what was in the one before it (in-band FEC)."""
+    time = np.arange(40 * PERIOD) / RATE
+    sweep = 0.3 * np.sign(np.sin(2 * np.pi * (120 + 40 * time) * time)) * np.sin(2 * np.pi * 3 * time) ** 2
+    frames = sweep.astype(np.float32).reshape(-1, PERIOD)
+    likeness = {}
+    for loss in (0, 30):
+        encoder, decoder, whole = OpusEncoder(OpusSettings(loss_percent=loss)), Decoder(), Decoder()
+        packets = [bytes(encoder.encode(frame)) for frame in frames]
+        heard = [whole.decode(packet, PERIOD) for packet in packets]
+        for packet in packets[:22]:
+            decoder.decode(packet, PERIOD)
+        rescued = decoder.decode(packets[23], PERIOD, lost=True)
+        likeness[loss] = float(np.corrcoef(rescued, heard[22])[0, 1])
+        encoder.close()
+        decoder.close()
+        whole.close()
+    assert likeness[30] > 0.9
+    assert likeness[30] > likeness[0]

@@ -15,6 +15,7 @@ from engines.pack import Pack, PackStore
 from engines.runtime.engine import Feeds
 from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
+from engines.text.gaps import gaps
 from engines.text.phonemes import Phonemizer
 from engines.vits import Delivery, Noise, VitsVoice
 
@@ -219,3 +220,40 @@ class TestShelf:
     def test_a_speaker_that_is_not_there(self, shelf: VoiceShelf, speaker: int | str) -> None:
         with pytest.raises(SpeakerError, match=f"tiny has no speaker {speaker}: it has just 0"):
             shelf.delivery(shelf.get(), speaker=speaker)
+
+
+class TestGaps:
+    @pytest.mark.parametrize(("sentence_ms", "paragraph_ms"), [(0, 500), (300, 0), (110, 1000), (200, 200)])
+    def test_stand_between_sentences_and_paragraphs_and_nowhere_else(
+        self, say: Say, sentence_ms: int, paragraph_ms: int
+    ) -> None:
+        text = "Hello. Hello.\n \nHello.\n\n…\n\nHello."
+        plain, gapped = Tally(), Tally()
+        without = say(text, seed=1, tally=plain)
+        with_gaps = say(text, seed=1, delivery=Delivery(gaps=gaps(sentence_ms, paragraph_ms)), tally=gapped)
+        assert len(plain.sentences) == 4
+        added = np.diff(gapped.sentences) - np.diff(plain.sentences)
+        wanted = [-(-gap * 48 // 960) * 960 for gap in (sentence_ms, paragraph_ms, paragraph_ms)]
+        assert added.tolist() == wanted
+        assert gapped.sentences[0] == 0
+        assert len(with_gaps) == len(without) + sum(wanted)
+        ends = [*gapped.sentences[1:], len(with_gaps)]
+        speech = []
+        for start, end, gap in zip(gapped.sentences, ends, [*wanted, 0], strict=True):
+            speech.append(with_gaps[start : end - gap])
+            assert not with_gaps[end - gap : end].any()
+        np.testing.assert_array_equal(np.concatenate(speech), without)
+
+    def test_one_that_goes_on_within_a_gap_begins_with_the_rest_of_it(
+        self, synthesizer: Synthesizer, tiny: VitsVoice, say: Say
+    ) -> None:
+        delivery, tally = Delivery(gaps=gaps(2500, 2500)), Tally()
+        whole = say("Hello. Hello.", delivery=delivery, tally=tally)
+        for start in (tally.sentences[1] - 1000, tally.sentences[1] - 48_000 - 7, tally.sentences[1] + 5):
+            again = [
+                (chunk.samples.copy(), chunk.release())[0]
+                for chunk in synthesizer.chunks(
+                    Utterance("Hello. Hello.", delivery, seed=1), tiny, Tally(), start=start
+                )
+            ]
+            np.testing.assert_array_equal(np.concatenate(again), whole[start:])

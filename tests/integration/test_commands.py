@@ -151,7 +151,8 @@ class TestWav:
             # The seed is the same, so the sound is.
             assert len(normal) == len(silent) == len(loud) == len(soft)
             assert not any(silent)
-            assert all(
-                abs(min(max(2 * one, -32768), 32767) - other) <= 2 for one, other in zip(normal, loud, strict=True)
-            )
-            assert all(abs(one - 2 * other) <= 2 for one, other in zip(normal, soft, strict=True))
+            assert max(map(abs, loud)) < 10 ** (-1 / 20) * 32768, "peaks are held below -1 dB"
+            twice = [abs(2 * one - other) <= 2 for one, other in zip(normal, loud, strict=True)]
+            assert sum(twice) > 0.5 * len(twice), "and all else is as loud as was asked for"
+            softer = [abs(one - 2 ** (5 / 3) * other) <= 4 for one, other in zip(normal, soft, strict=True)]
+            assert sum(softer) > 0.9 * len(softer), "10 dB, but where a peak was limited"

@@ -15,7 +15,7 @@ from integration.conftest import MakeDaemon
 from numpy.typing import NDArray
 from pocketsphinx import Decoder
 from simulators.controller import Controller
-from simulators.pulse import PulseServer
+from simulators.pulse import PulseServer, wait_until
 
 RATE = 48_000
 EDGE = RATE // 20
@@ -59,6 +59,10 @@ def recognised(heard: NDArray[np.float32]) -> set[str]:
     decoder.end_utt()
     hypothesis = decoder.hyp()
     return set(hypothesis.hypstr.split()) if hypothesis else set()
+
+
+def wait_until_ok(controller: Controller) -> None:
+    controller.wait_until(lambda: controller.statuses[-1].get("audio") == "ok", "the loudspeaker stays lost")
 
 
 def test_one_command_is_heard_whole_and_told_truthfully(
@@ -153,3 +157,77 @@ def test_a_loudspeaker_that_goes_away_ends_one_command(
         assert (events[-1]["event"], events[-1]["code"]) == ("failed", "audio")
         loudspeaker.start()
         assert controller.speak({"id": "b", "text": "Yes."})[-1]["event"] == "finished"
+
+
+class TestTheSinkVanishes:
+    """The sound server stays, its only sink goes, as when a USB card is pulled."""
+
+    def test_the_command_fails_the_status_says_so_and_all_is_well_again_by_itself(
+        self, make_daemon: MakeDaemon, controller: Controller, loudspeaker: PulseServer
+    ) -> None:
+        with make_daemon(audio={"output": "alsa"}, environment=loudspeaker.environment):
+            controller.wait_for_status("online")
+            controller.publish({"id": "a", "text": TEXT * 3})
+            controller.wait_for("a", "started")
+            seen = len(controller.statuses)
+            loudspeaker.unplug()
+            failed = controller.wait_for_final("a")[-1]
+            assert (failed["event"], failed["code"]) == ("failed", "audio")
+            lost = controller.wait_for_status("online", after=seen)
+            assert lost["audio"].startswith("lost: alsa default")
+            again = controller.speak({"id": "b", "text": "Yes."})[-1]
+            assert (again["event"], again["code"]) == ("failed", "audio"), "at once, while it is away"
+
+            loudspeaker.plug()
+            wait_until_ok(controller)  # nobody speaks: it is found all the same
+            with loudspeaker.record() as recording:
+                assert controller.speak({"id": "c", "text": "Yes."})[-1]["event"] == "finished"
+            assert np.count_nonzero(recording.samples) > RATE // 10
+
+    def test_or_it_waits_and_goes_on_from_where_it_stopped(
+        self, make_daemon: MakeDaemon, controller: Controller, loudspeaker: PulseServer
+    ) -> None:
+        settings = {"audio": {"output": "alsa", "lost_wait_s": 30}, "voice": {"seed": 1}}
+        with make_daemon(**settings, environment=loudspeaker.environment):
+            controller.wait_for_status("online")
+            controller.publish({"id": "a", "text": TEXT * 2})
+            controller.wait_for("a", "started")
+            controller.publish({"id": "b", "text": "Yes."})
+            controller.wait_for("b", "accepted")
+            loudspeaker.unplug()
+            controller.wait_for("a", "interrupted")
+            loudspeaker.plug()
+            events = controller.wait_for_final("a")
+            assert [event["event"] for event in events if event["event"] != "synthesized"] == [
+                "accepted",
+                "started",
+                "interrupted",
+                "resumed",
+                "finished",
+            ]
+            interrupted = next(event for event in events if event["event"] == "interrupted")
+            resumed = next(event for event in events if event["event"] == "resumed")
+            assert interrupted["reason"] == "lost"
+            assert resumed["at_s"] == interrupted["at_s"]
+            assert controller.wait_for_final("b")[-1]["event"] == "finished"
+
+
+def test_a_sound_server_that_hangs_while_nothing_is_open_stops_nobody(
+    make_daemon: MakeDaemon, controller: Controller, loudspeaker: PulseServer
+) -> None:
+    with make_daemon(audio={"output": "alsa", "idle_close_s": 1}, environment=loudspeaker.environment) as daemon:
+        controller.wait_for_status("online")
+        assert controller.speak({"id": "a", "text": "Yes."})[-1]["event"] == "finished"
+        wait_until(lambda: not loudspeaker.is_played_to, "the loudspeaker stays open")
+        loudspeaker.freeze()
+        controller.publish({"id": "b", "text": "Yes."})
+        controller.publish({"request": "p"}, command="ping")
+        controller.wait_until(lambda: any(event["event"] == "pong" for event in controller.events), "no answer")
+        assert len(controller.finals()) == 1, "it answers while the loudspeaker is being opened"
+        failed = controller.wait_for_final("b")[-1]
+        assert (failed["event"], failed["code"]) == ("failed", "audio")
+        assert "does not answer" in failed["reason"]
+        loudspeaker.thaw()
+        wait_until_ok(controller)
+        assert controller.speak({"id": "c", "text": "Yes."})[-1]["event"] == "finished"
+        assert daemon.running

@@ -29,6 +29,11 @@ class FaultySink(NullSink):
         self._do("open")
         super().open()
 
+    def check(self) -> None:
+        if "check" in self.fail:
+            self._do("check")
+        super().check()
+
     def write(self, samples: Samples) -> None:
         self.written.release()
         if self.gate is not None:

@@ -92,7 +92,11 @@ class Recording:
 
     def _wait_for_more(self, frames: int) -> None:
         wanted = self._path.stat().st_size + 4 * frames
-        wait_until(lambda: self._path.stat().st_size >= wanted, "the recorder hears nothing")
+        wait_until(lambda: self._has_ended() or self._path.stat().st_size >= wanted, "the recorder hears nothing")
+
+    def _has_ended(self) -> bool:
+        """Tell whether the recorder went with the sink that it listened to."""
+        return self._process is not None and self._process.poll() is not None
 
 
 class PulseServer:
@@ -130,8 +134,7 @@ class PulseServer:
         self.directory = Path(self._temporary.name)
         # norewinds brings the null sink's own latency from 2 s down to 50 ms, which is what a card has.
         (self.directory / "start.pa").write_text(
-            f"load-module module-null-sink sink_name={self.SINK} format={self._format} rate={RATE} channels=1"
-            " norewinds=1\n"
+            f"load-module module-null-sink {' '.join(self._sink)}\n"
             f"set-default-sink {self.SINK}\n"
             f"load-module module-native-protocol-unix socket={self._socket} auth-anonymous=1\n"
         )
@@ -192,6 +195,20 @@ class PulseServer:
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
 
+    @property
+    def is_played_to(self) -> bool:
+        """Tell whether anybody has a stream open."""
+        return bool(self._control("list", "short", "sink-inputs"))
+
+    def unplug(self) -> None:
+        """Take the sink away, and go on without one."""
+        self._control("unload-module", "module-null-sink")
+
+    def plug(self) -> None:
+        """Bring the sink back."""
+        self._control("load-module", "module-null-sink", *self._sink)
+        self._control("set-default-sink", self.SINK)
+
     def record(self) -> Recording:
         """Give a context manager that records what is played inside its block."""
         return Recording(self)
@@ -203,6 +220,20 @@ class PulseServer:
         if path is None:
             raise PulseUnavailableError(f"{program} is not installed: apt-get install pulseaudio pulseaudio-utils")
         return path
+
+    @property
+    def _sink(self) -> list[str]:
+        return [f"sink_name={self.SINK}", f"format={self._format}", f"rate={RATE}", "channels=1", "norewinds=1"]
+
+    def _control(self, *arguments: str) -> bytes:
+        done = subprocess.run(
+            [self.find("pactl"), *arguments],
+            check=True,
+            capture_output=True,
+            env={**os.environ, **self.environment},
+            timeout=START_TIMEOUT_S,
+        )
+        return done.stdout
 
     @property
     def _socket(self) -> Path:

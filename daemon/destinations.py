@@ -1,0 +1,225 @@
+"""One command's speech on its way: into a file, into a stream over MQTT, or to an RTP target."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from daemon.inbox import RenderEnded
+from daemon.rtp_sender import RtpUtterance
+from device.errors import NoEncoderError, SinkError
+from device.format import Samples
+from device.ogg import packets_on_page
+from device.opus import EncoderPool
+from device.opus_packets import Dial
+from device.opus_sink import OpusSink
+from device.rtp import RawRtpSink, RtpSink
+from device.wav import WavSink
+
+OPUS_TYPE = "audio/ogg; codecs=opus"
+WAV_TYPE = "audio/wav"
+
+
+class Writer(Protocol):
+    """What a destination writes to: a sink, or what is enough of one."""
+
+    def open(self) -> None:
+        """See `Sink.open`."""
+
+    def write(self, samples: Samples) -> None:
+        """See `Sink.write`."""
+
+    def drain(self) -> None:
+        """See `Sink.drain`."""
+
+    def close(self) -> None:
+        """See `Sink.close`."""
+
+
+class Destination:
+    """Where one command's samples go. Opened with the first of them: what has none leaves nothing behind.
+
+    `take` is called in one thread; all else in the main thread, `finish` once no more samples come. Where there is no
+    Opus encoder the sound goes there as raw PCM.
+    """
+
+    def __init__(self, location: str, dial: Dial | None = None) -> None:
+        """`dial`: what the encoder does; None where nothing is encoded."""
+        self.location = location
+        self.dial = dial
+        self.begun = False
+        self.error: Exception | None = None
+        self.fallback = ""
+        """Why it is raw PCM, which nobody asked for; empty where it is not."""
+        self.dropped = 0
+        """Packets that were not sent."""
+        self.writer = self.coded()
+
+    def coded(self) -> Writer:
+        """Make what writes as was asked for."""
+        raise NotImplementedError
+
+    def raw(self) -> Writer:
+        """Make what writes raw PCM instead."""
+        raise NotImplementedError
+
+    def take(self, samples: Samples) -> None:
+        """Take samples. SinkError."""
+        if not self.begun:
+            self.begin()
+        self.writer.write(samples)
+
+    def begin(self) -> None:
+        """Open it. SinkError."""
+        try:
+            self.writer.open()
+        except NoEncoderError as error:
+            self.fallback = error.reason
+            self.writer = self.raw()
+            self.writer.open()
+        self.begun = True
+
+    def finish(self, *, keep: bool) -> None:
+        """Complete it; SinkError where that fails. Not to be kept, it may stay incomplete."""
+        try:
+            if self.begun and keep:
+                self.writer.drain()
+        finally:
+            self.writer.close()
+
+    @property
+    def packets(self) -> int:
+        """How many packets were encoded."""
+        return self.writer.packets if isinstance(self.writer, OpusSink | RtpSink) else 0
+
+
+class FileDestination(Destination):
+    """A file that has its name only once it is whole."""
+
+    def __init__(self, path: Path, part: str, dial: Dial, encoders: EncoderPool) -> None:
+        """`part`: the end of its name until then."""
+        self._path = path
+        self._suffix = part
+        self._encoders = encoders
+        self._encodes = path.suffix == ".opus"
+        self._file_dial = dial
+        super().__init__(path.name, dial if self._encodes else None)
+
+    @property
+    def _part(self) -> Path:
+        return self._path.with_name(f".{self._path.name}{self._suffix}")
+
+    def coded(self) -> Writer:
+        """See `Destination.coded`."""
+        return OpusSink(self._part, self._file_dial, encoders=self._encoders) if self._encodes else WavSink(self._part)
+
+    def raw(self) -> Writer:
+        """See `Destination.raw`."""
+        self._path = self._path.with_suffix(".wav")
+        self.location = self._path.name
+        return WavSink(self._part)
+
+    def begin(self) -> None:
+        """See `Destination.begin`."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SinkError(str(self._path.parent), f"cannot be made: {error.strerror}", "see render.folder") from error
+        super().begin()
+
+    def finish(self, *, keep: bool) -> None:
+        """See `Destination.finish`."""
+        if keep and not self.begun:
+            self.begin()  # nothing was to be said: a file without a sound says so
+        try:
+            super().finish(keep=keep)
+            if keep:
+                self._part.replace(self._path)
+        except OSError as error:
+            raise SinkError(str(self._path), f"cannot be written: {error.strerror}", "see render.folder") from error
+        finally:
+            with contextlib.suppress(OSError):
+                self._part.unlink(missing_ok=True)
+
+
+class StreamDestination(Destination):
+    """Ogg pages over MQTT, one a message."""
+
+    def __init__(self, topic: str, dial: Dial, encoders: EncoderPool, send: Callable[[bytes, str], None]) -> None:
+        """`send(page, content_type)`."""
+        self._send = send
+        self._encoders = encoders
+        self._stream_dial = dial
+        super().__init__(topic, dial)
+
+    def coded(self) -> Writer:
+        """See `Destination.coded`."""
+        pages = _Pages(lambda page: self._send(page, OPUS_TYPE))
+        return OpusSink(self.location, self._stream_dial, encoders=self._encoders, file=pages)
+
+    def raw(self) -> Writer:
+        """See `Destination.raw`."""
+        return WavSink(self.location, file=_Pages(lambda page: self._send(page, WAV_TYPE)))
+
+    def lose(self, page: bytes, error: Exception) -> None:
+        """Take note that a piece could not be sent."""
+        self.error = self.error or error
+        self.dropped += packets_on_page(page)
+
+
+class RtpDestination(Destination):
+    """Packets to an RTP target, in real time: it ends later than its rendering."""
+
+    def __init__(
+        self, target: str, dial: Dial, encoders: EncoderPool, utterance: RtpUtterance, start: Callable[[], None]
+    ) -> None:
+        """`start` is called with the first samples."""
+        self.utterance = utterance
+        self._start = start
+        self._encoders = encoders
+        self._rtp_dial = dial
+        super().__init__(f"rtp://{target}", dial)
+
+    def coded(self) -> Writer:
+        """See `Destination.coded`."""
+        return RtpSink(self.utterance.put, self._rtp_dial, self._encoders)
+
+    def raw(self) -> Writer:
+        """See `Destination.raw`."""
+        return RawRtpSink(self.utterance.put)
+
+    def begin(self) -> None:
+        """See `Destination.begin`."""
+        super().begin()
+        self._start()
+
+    def finish(self, *, keep: bool) -> None:
+        """See `Destination.finish`."""
+        self.utterance.closing = True
+        super().finish(keep=keep)
+
+    def hand_over(self, ended: RenderEnded) -> bool:
+        """Have the end told once the last packet is sent; False where nothing is to be sent."""
+        if self.begun:
+            self.utterance.end(ended)
+        return self.begun
+
+
+class _Pages(io.RawIOBase):
+    """A file each write to which is one message to send."""
+
+    def __init__(self, send: Callable[[bytes], None]) -> None:
+        super().__init__()
+        self._send = send
+
+    def writable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def write(self, page: bytes) -> int:  # type: ignore[override]
+        """Send a page."""
+        self._send(bytes(page))
+        return len(page)

@@ -1,0 +1,52 @@
+"""Silence that an owner wants between sentences and paragraphs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from device.format import PERIOD, RATE, seconds
+from engines.text.script import Passage, Script
+
+_PARAGRAPH: Final = re.compile(r"\n[^\S\n]*\n\s*")
+"""A blank line, or several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Frames added between two sentences, whole periods; 0 leaves the voice's own pause."""
+
+    sentence: int = 0
+    paragraph: int = 0
+    """In place of `sentence` where a blank line divides them."""
+
+
+NO_GAPS: Final = Gaps()
+
+
+def gaps(sentence_ms: int, paragraph_ms: int) -> Gaps:
+    """Give these gaps, filled up to whole periods of 20 ms."""
+
+    def frames(milliseconds: int) -> int:
+        return -(-milliseconds * RATE // 1000 // PERIOD) * PERIOD
+
+    return Gaps(frames(sentence_ms), frames(paragraph_ms))
+
+
+def divided(script: Script, wanted: Gaps) -> Script:
+    """Give each paragraph of plain text a passage of its own, where paragraphs are told from sentences."""
+    if wanted.sentence == wanted.paragraph:
+        return script
+    return replace(script, passages=tuple(part for passage in script.passages for part in _paragraphs(passage, wanted)))
+
+
+def _paragraphs(passage: Passage, wanted: Gaps) -> Iterator[Passage]:
+    if len(passage.spans) != 1 or not isinstance(passage.spans[0], str) or passage.clip:
+        yield passage
+        return
+    texts = [text for text in _PARAGRAPH.split(passage.spans[0]) if text.strip()]
+    for text in texts[:-1]:
+        yield replace(passage, spans=(text,), pause_s=seconds(wanted.paragraph))
+    yield replace(passage, spans=(texts[-1],)) if texts else passage

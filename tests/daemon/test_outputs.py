@@ -1,0 +1,280 @@
+"""Destinations of commands, without a voice: what they get is made here."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+import wave
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daemon.commands import Speak, StreamQuality
+from daemon.config import Config, EncoderConfig, RenderConfig, RtpConfig
+from daemon.errors import PayloadError
+from daemon.inbox import AudioPage, Inbox, RenderEnded, RenderStarted
+from daemon.outputs import Outputs
+from device.format import PERIOD, RATE, Samples
+
+TIMEOUT_S = 10
+
+
+def tone(frames: int) -> Samples:
+    return (0.3 * np.sin(2 * np.pi * 440 * np.arange(frames) / RATE)).astype(np.float32)
+
+
+class Rig:
+    def __init__(self, folder: Path, targets: tuple[str, ...] = (), **encoder: Any) -> None:  # noqa: ANN401
+        self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
+        config = Config(
+            render=RenderConfig(folder=str(folder), file_format="opus"),
+            encoder=EncoderConfig(**encoder),
+            rtp=RtpConfig(targets=targets),
+        )
+        self.outputs = Outputs(config, topic_of=lambda name: f"audio/{name}", post=self.posted.put)
+        self.pages: list[AudioPage] = []
+        self.started: list[RenderStarted] = []
+
+    def begin(self, **fields: Any) -> Callable[[Samples], None]:  # noqa: ANN401
+        self.stopped = threading.Event()
+        return self.outputs.begin(Speak(text="", **fields), stopped=self.stopped)[0]
+
+    def end(self, command_id: str) -> RenderEnded:
+        """Say that all is rendered; gives the end that is told."""
+        done = self.outputs.end(RenderEnded(command_id, time.monotonic(), 1.0))
+        deadline = time.monotonic() + TIMEOUT_S
+        while done is None or not self.posted.empty():
+            message = self.posted.get(timeout=deadline - time.monotonic())
+            if isinstance(message, AudioPage):
+                self.pages.append(message)
+            elif isinstance(message, RenderStarted):
+                self.started.append(message)
+            else:
+                assert isinstance(message, RenderEnded), message
+                done = self.outputs.end(message)
+        return done
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    rig = Rig(tmp_path)
+    with closing(rig.outputs):
+        yield rig
+
+
+def opusinfo(path: Path) -> str:
+    done = subprocess.run(["opusinfo", path], capture_output=True, text=True, check=True)  # noqa: S607
+    assert "WARNING" not in done.stdout + done.stderr
+    return done.stdout
+
+
+def test_pages_of_several_streams_can_be_joined_and_played(rig: Rig, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        take = rig.begin(id=name, output="stream")
+        take(tone(RATE + 7))
+        assert rig.end(name).error is None
+    joined = tmp_path / "joined.opus"
+    joined.write_bytes(b"".join(page.page for page in rig.pages))
+    assert opusinfo(joined).count("Playback length: 0m:01.000s") == 2
+    raw = tmp_path / "joined.raw"
+    subprocess.run(["opusdec", "--quiet", "--float", "--rate", "48000", joined, raw], check=True)  # noqa: S607
+    assert raw.stat().st_size == 4 * 2 * (RATE + 7)
+
+
+class TestWithoutEncoder:
+    @pytest.fixture(autouse=True)
+    def no_library(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "opuslib_next.api", None)
+
+    def test_a_file_is_wav_and_says_so(self, rig: Rig, tmp_path: Path) -> None:
+        take = rig.begin(id="a", output="file")
+        take(tone(1234))
+        ended = rig.end("a")
+        assert (ended.error, ended.location) == (None, "a.wav")
+        assert "install opuslib-next" in ended.fallback
+        assert rig.started[0].fallback == ended.fallback
+        with wave.open(str(tmp_path / "a.wav")) as file:
+            assert file.getnframes() == 1234
+        assert [path.name for path in tmp_path.iterdir()] == ["a.wav"]
+
+    def test_a_stream_is_wav_and_says_so(self, rig: Rig) -> None:
+        take = rig.begin(id="a", output="stream")
+        take(tone(12_345))
+        assert rig.end("a").fallback
+        assert {page.content_type for page in rig.pages} == {"audio/wav"}
+        content = b"".join(page.page for page in rig.pages)
+        assert content[:4] == b"RIFF"
+        assert len(content) == 44 + 2 * 12_345
+
+
+def test_one_encoder_serves_a_thousand_commands(rig: Rig) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for number in range(1000):
+        take = rig.begin(id=f"{number}", output="stream" if number % 2 else "file")
+        take(tone(100 + number))
+        assert rig.end(f"{number}").error is None
+    assert rig.outputs.encoders.made == 1
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert rig.outputs.counts.packets > 1000
+    assert rig.outputs.counts.dropped == 0
+    assert not rig.outputs._open
+
+
+def test_a_hot_board_makes_encoders_work_less(rig: Rig) -> None:
+    take = rig.begin(id="a", output="stream")
+    take(tone(PERIOD))
+    destination = rig.outputs._open["a"]
+    rig.outputs.set_complexity_cap(2)
+    take(tone(PERIOD))
+    assert destination.writer._packets._encoder.settings.complexity == 2  # type: ignore[attr-defined]
+    rig.outputs.set_complexity_cap(9)
+    take(tone(PERIOD))
+    assert destination.writer._packets._encoder.settings.complexity == 5  # type: ignore[attr-defined]
+    rig.outputs.set_complexity_cap(None)
+    rig.end("a")
+
+
+class TestQuality:
+    def size(self, rig: Rig, name: str, quality: StreamQuality | None) -> int:
+        noise = np.random.default_rng(1).normal(0, 0.1, 2 * RATE).astype(np.float32)
+        take = rig.begin(id=name, output="stream")
+        take(noise[:PERIOD])
+        if quality is not None:
+            assert rig.outputs.set_quality(quality) == [name]
+        take(noise[PERIOD:])
+        rig.pages.clear()
+        rig.end(name)
+        return sum(len(page.page) for page in rig.pages)
+
+    def test_of_one_stream_is_adapted_while_it_runs(self, rig: Rig) -> None:
+        usual = self.size(rig, "a", None)
+        assert self.size(rig, "b", StreamQuality(id="b", bitrate=8000)) < usual / 2
+        assert self.size(rig, "c", None) == pytest.approx(usual, rel=0.05)
+
+    def test_of_all_is_that_of_those_to_come_too(self, rig: Rig) -> None:
+        usual = self.size(rig, "a", None)
+        assert self.size(rig, "b", StreamQuality(all=True, bitrate=8000, frame_ms=60)) < usual / 2
+        assert self.size(rig, "c", None) < usual / 2
+
+    def test_of_what_is_not_encoded_is_nobodys(self, rig: Rig) -> None:
+        assert rig.outputs.set_quality(StreamQuality(id="x", bitrate=8000)) == []
+
+
+def test_lost_pages_are_counted_and_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig(tmp_path, drop_warn=0.1)
+    take = rig.begin(id="a", output="stream")
+    take(tone(3 * RATE))
+    pages = []
+    while not rig.posted.empty():
+        message = rig.posted.get()
+        if isinstance(message, AudioPage):
+            pages.append(message)
+    rig.outputs.lose(pages[0])
+    assert rig.outputs._open["a"].dropped == 0, "a header's page holds no packets"
+    rig.outputs.lose(pages[3])
+    ended = rig.end("a")
+    assert ended.error is not None
+    assert rig.outputs.counts.dropped == 25
+    assert rig.outputs.counts.packets > 140
+    assert "25 of" in caplog.text
+    rig.outputs.close()
+
+
+class Receiver:
+    """A UDP socket, and when what came."""
+
+    def __init__(self) -> None:
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 0))
+        self.socket.settimeout(1.0)
+        self.target = f"127.0.0.1:{self.socket.getsockname()[1]}"
+
+    def receive(self, packets: int) -> list[tuple[float, bytes]]:
+        return [(time.monotonic(), self.socket.recv(2000)) for _ in range(packets)]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+    with closing(receiver.socket):
+        yield receiver
+
+
+class TestRtp:
+    def test_packets_come_in_real_time_and_the_end_after_the_last(self, receiver: Receiver, tmp_path: Path) -> None:
+        rig = Rig(tmp_path, (receiver.target,))
+        with closing(rig.outputs):
+            begun = time.monotonic()
+            take = rig.begin(id="a", output="rtp")
+            take(tone(RATE))
+            ended = rig.end("a")
+            took = time.monotonic() - begun
+            assert (ended.error, ended.location) == (None, f"rtp://{receiver.target}")
+            assert took == pytest.approx(1.02, abs=0.3)
+            packets = [packet for _, packet in receiver.receive(51)]
+            heads = [struct.unpack_from("!BBHII", packet) for packet in packets]
+            assert [head[1] for head in heads] == [0x80 | 111] + [111] * 50
+            assert {(b[2] - a[2]) % 2**16 for a, b in itertools.pairwise(heads)} == {1}
+            assert {(b[3] - a[3]) % 2**32 for a, b in itertools.pairwise(heads)} == {960}
+            assert len({head[4] for head in heads}) == 1
+            assert rig.outputs.counts.packets == 51
+
+    def test_the_next_command_goes_on_in_the_same_stream(self, receiver: Receiver, tmp_path: Path) -> None:
+        rig = Rig(tmp_path, (receiver.target,))
+        with closing(rig.outputs):
+            ends = []
+            for name in "ab":
+                rig.begin(id=name, output="rtp")(tone(PERIOD))
+                rig.end(name)
+                ends.append(struct.unpack_from("!BBHII", receiver.receive(2)[-1][1]))
+            (_, _, first, early, source), (_, _, second, late, same) = ends
+            assert (second - first) % 2**16 == 2
+            assert (late - early) % 2**32 >= 2 * PERIOD
+            assert source == same
+            assert len(rig.outputs._senders) == 1
+
+    def test_a_cancelled_one_ends_at_once(self, receiver: Receiver, tmp_path: Path) -> None:
+        rig = Rig(tmp_path, (receiver.target,))
+        with closing(rig.outputs):
+            take = rig.begin(id="a", output="rtp")
+            take(tone(30 * RATE))
+            threading.Timer(0.3, rig.stopped.set).start()
+            begun = time.monotonic()
+            rig.end("a")
+            assert time.monotonic() - begun < 2
+
+    def test_only_what_the_owner_allows_is_sent_to(self, tmp_path: Path) -> None:
+        rig = Rig(tmp_path, ("239.255.0.1:5004", "[ff15::1]:5004"))
+        rig.outputs.check(Speak(text="", output="rtp"))
+        rig.outputs.check(Speak(text="", output="rtp", target="[FF15:0::1]:5004"))
+        for target in ("10.0.0.1:5004", "239.255.0.1:5005", "nonsense"):
+            with pytest.raises(PayloadError) as refused:
+                rig.outputs.check(Speak(id="x", text="", output="rtp", target=target))
+            assert (refused.value.code, refused.value.command_id) == ("target", "x")
+        with pytest.raises(PayloadError, match="allows none"):
+            Rig(tmp_path).outputs.check(Speak(text="", output="rtp"))
+        with pytest.raises(PayloadError, match='only output "rtp"'):
+            rig.outputs.check(Speak(text="", output="file", target="239.255.0.1:5004"))
+
+    def test_without_an_encoder_it_is_linear_pcm(
+        self, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "opuslib_next.api", None)
+        rig = Rig(tmp_path, (receiver.target,))
+        with closing(rig.outputs):
+            rig.begin(id="a", output="rtp")(tone(PERIOD))
+            assert rig.end("a").fallback
+            packets = [packet for _, packet in receiver.receive(2)]
+        assert [packet[1] & 0x7F for packet in packets] == [112, 112]
+        heard = np.frombuffer(b"".join(packet[12:] for packet in packets), ">i2") / 32767
+        np.testing.assert_allclose(heard, tone(PERIOD), atol=1e-4)
