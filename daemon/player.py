@@ -80,6 +80,7 @@ class Player(Worker):
         super().__init__("player", post)
         self._sink = sink
         self._speaker = Loudspeaker(sink, post, manners)
+        self._clicks = manners is not None and manners.clicks
         self._level = level or Level()
         self._items: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         self._stopping = threading.Event()
@@ -274,7 +275,7 @@ class Player(Worker):
     def _glide(self, to: float) -> None:
         """Add a ramp from the sample of before to one that would be a jump; as a rule there is none."""
         step = min(max(to, -1.0), 1.0) - self._last
-        if abs(step) > _STEP:
+        if self._clicks and abs(step) > _STEP:
             ramp = self._scaled[:_FADE]
             np.multiply(self._ramp[:_FADE], step / _FADE, out=ramp)
             np.add(ramp, self._last, out=ramp)
