@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from daemon.commands import ModeSet
+from daemon.errors import PayloadError
 from daemon.events import Status
 from daemon.governing import Governing
 from daemon.inbox import (
@@ -123,6 +125,8 @@ class MainLoop:
     def _take(self, message: Inbox) -> None:
         """Let the speaker handle a message, and publish the status where it has changed."""
         parts = self._parts
+        if parts.governing is None and isinstance(message, ControlReceived) and isinstance(message.command, ModeSet):
+            message = _refusal(message)
         before, at = self._speaker.condition, Clock.now()
         parts.desk.take(message, at.monotonic)
         if parts.governing is not None:
@@ -141,6 +145,12 @@ class MainLoop:
             status = parts.status()
             self._link.publish_status(status)
             parts.supervision.tell(status)
+
+
+def _refusal(asked: ControlReceived) -> PayloadRefused:
+    """Say that nobody would follow a mode."""
+    error = PayloadError("topic", "the governor is turned off: see power.enabled", asked.command.request)
+    return PayloadRefused(error, asked.origin, asked.acknowledge)
 
 
 def settle_rest(service: Service, link: Link | None) -> None:

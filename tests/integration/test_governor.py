@@ -165,6 +165,13 @@ def test_a_mode_may_be_set_for_a_time(make_daemon: MakeDaemon, controller: Contr
         wait_for_mode(controller, "protect", after=statuses)
 
 
+def test_without_a_governor_no_mode_is_promised(make_daemon: MakeDaemon, controller: Controller) -> None:
+    with make_daemon(power={"enabled": False}):
+        assert "mode" not in controller.wait_for_status("online")
+        controller.publish({"mode": "protect", "request": "r1"}, command="mode/set")
+        assert controller.wait_for("r1", "rejected")["code"] == "topic"
+
+
 def test_without_a_helper_it_watches_and_says_so(
     make_daemon: MakeDaemon, controller: Controller, tmp_path: Path
 ) -> None:
