@@ -18,9 +18,9 @@ from types import FrameType
 from daemon.bridges import homeassistant
 from daemon.bridges.bridge import Bridge
 from daemon.bridges.hermes import Hermes
-from daemon.commands import Speak
+from daemon.commands import ModeSet, Speak
 from daemon.config import CacheConfig, Config, journal_file
-from daemon.errors import DaemonError
+from daemon.errors import DaemonError, PayloadError
 from daemon.events import Event, Failed, Finished, Rejected, Settings, Status
 from daemon.figures import Figures, Vitals
 from daemon.governing import Governing, make_governing
@@ -252,6 +252,8 @@ class _Server:
 
     def _take(self, message: Inbox) -> None:
         """Let the speaker handle a message, and publish the status where it has changed."""
+        if self._governing is None and isinstance(message, ControlReceived) and isinstance(message.command, ModeSet):
+            message = _refusal(message)
         before, at = self._speaker.condition, Clock.now()
         self._desk.take(message, at.monotonic)
         if self._governing is not None:
@@ -293,6 +295,12 @@ def _make_desk(config: Config, service: Service, link: Link, sink: Sink, figures
         alert=link.publish_alert,
         checks=checks,
     )
+
+
+def _refusal(asked: ControlReceived) -> PayloadRefused:
+    """Say that nobody would follow a mode."""
+    error = PayloadError("topic", "the governor is turned off: see power.enabled", asked.command.request)
+    return PayloadRefused(error, asked.origin, asked.acknowledge)
 
 
 def _status(service: Service, voice: VitsVoice, sink: Sink) -> Status:

@@ -1,9 +1,9 @@
 """A model of a board that speaks: what it draws, how warm it becomes, how quickly it computes.
 
-Published, of a Jetson Orin Nano Super 8 GB (JetPack 6.2, headless, one bench's report): it draws 5.2 W idle in the mode
-15W and 9.1 W idle in MAXN, 11.7 and 16.0 W on average while its GPU infers; 17 to 20 W for long, with its fan, took the
-die from 51 to 67-68 °C within some minutes. The mode 15W holds the GPU at 612 of 1020 MHz. Its trip points are 99 °C
-(passive) and 104.5 °C (critical).
+Published, of a Jetson Orin Nano Super 8 GB (JetPack 6.2, headless; https://picocluster-claw.com/reference/benchmarks/,
+one report, read in an excerpt): it draws 5.2 W idle in the mode 15W and 9.1 W idle in MAXN, 11.7 and 16.0 W on average
+while its GPU infers; 17 to 20 W for long, with its fan, took the die from 51 to 67-68 °C within some minutes. The mode
+15W holds the GPU at 612 of 1020 MHz. Its trip points are 99 °C (passive) and 104.5 °C (critical).
 
 Assumed, for nobody has published it or measured it yet:
 

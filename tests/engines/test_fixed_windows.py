@@ -31,9 +31,10 @@ def medium_shapes() -> list[WindowShape]:
     margins=MARGINS,
     speed=SPEEDS,
     payloads=st.sets(st.integers(1, 300), min_size=1, max_size=4),
+    frugal=st.booleans(),
 )
 def test_windows_emit_every_frame_once_with_enough_context(
-    latent_frames: int, rate: int, hop: int, margins: Margins, speed: Speed, payloads: set[int]
+    *, latent_frames: int, rate: int, hop: int, margins: Margins, speed: Speed, payloads: set[int], frugal: bool
 ) -> None:
     sizes = [margins.frames + payload for payload in sorted(payloads)]
     try:
@@ -43,7 +44,10 @@ def test_windows_emit_every_frame_once_with_enough_context(
     block_in, block_out = block_size(rate)
     emitted = 0
     ended = False
-    for window in fixed_plan(latent_frames, hop=hop, rate=rate, margins=margins, speed=speed, shapes=shapes):
+    shape_of_voice = {"hop": hop, "rate": rate}
+    for window in fixed_plan(
+        latent_frames, margins=margins, speed=speed, shapes=shapes, frugal=frugal, **shape_of_voice
+    ):
         assert not ended
         shape = next(shape for shape in shapes if shape.frames == window.stop - window.start)
         assert (window.crop_start, window.stop - window.start - window.crop_stop) == shape.crop
@@ -117,3 +121,13 @@ def test_little_is_computed_beside_what_is_heard(frames: int, most: float) -> No
     windows = fixed_plan(frames, hop=256, rate=22_050, margins=MEDIUM, speed=QUICK, shapes=medium_shapes())
     cost = sum(0.29 * (w.stop - w.start) + 0.71 * (w.crop_stop - w.crop_start) for w in windows)
     assert cost <= most * frames
+
+
+def test_frugal_windows_are_never_more_work() -> None:
+    def work(frames: int, *, frugal: bool) -> int:
+        sizes = {"hop": 256, "rate": 22_050, "margins": MEDIUM, "speed": QUICK, "shapes": medium_shapes()}
+        return sum(window.stop - window.start for window in fixed_plan(frames, frugal=frugal, **sizes))
+
+    works = [(work(frames, frugal=False), work(frames, frugal=True)) for frames in range(20, 700, 20)]
+    assert all(frugal <= quick for quick, frugal in works)
+    assert any(frugal < quick for quick, frugal in works)
