@@ -128,11 +128,12 @@ class Figures:
         self._dropped, self._packets = drops, packets
         return self._drops.value(now)
 
-    def snapshot(self, vitals: Vitals, now: float) -> Telemetry:
-        """Give all figures as they are published, but for the alerts that follow from them."""
+    def snapshot(self, vitals: Vitals, now: float, interval_s: int) -> Telemetry:
+        """Give all figures as they are published every `interval_s`, but for the alerts that follow from them."""
         reading, decision = self.reading, self.decision
         degraded = {**(reading.degraded if reading else {}), **vitals.degraded}
         return Telemetry(
+            interval_s=interval_s,
             uptime_s=int(now - self._started_at),
             mode=decision.mode.value if decision else None,
             reason=decision.reason if decision else None,

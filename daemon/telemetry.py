@@ -135,7 +135,7 @@ class Desk:
         vitals = self._probe()
         if self._checks is not None:
             self._checks.tend(self._moment(vitals), now)
-        figures = self._figures.snapshot(vitals, now)
+        figures = self._figures.snapshot(vitals, now, self._interval_s)
         facts = Facts(
             figures,
             self._figures.durations["response"].count(now),

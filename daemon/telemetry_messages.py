@@ -89,6 +89,8 @@ class Telemetry(Model):
     """Retained, with QoS 0: how the device is, every `telemetry.interval_s` and when its state changes."""
 
     time: datetime = Field(default_factory=_now)
+    interval_s: int
+    """After which the next one comes, at the latest: without several of them something hangs."""
     uptime_s: int
     mode: str | None = None
     """How the governor runs the board: latency, efficiency, protect."""

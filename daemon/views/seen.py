@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
 from enum import IntEnum
 from typing import Any, Final
 
@@ -23,7 +24,8 @@ _LONGEST: Final = 300
 _LATE: Final = 4
 """Intervals of telemetry without a message, after which a device is silent."""
 
-_USUAL_S: Final = 15.0
+_CLOCKS_S: Final = 120.0
+"""By which a device's clock may be behind ours without being thought silent."""
 
 _MOST_DEVICES: Final = 10_000
 """Whoever can publish on the broker can invent devices."""
@@ -65,7 +67,6 @@ class Seen:
         self.speaking: OrderedDict[str, None] = OrderedDict()
         """Ids that were started and have not ended."""
         self.telemetry_at: float | None = None
-        self._interval_s = _USUAL_S
         self._unread = ""
 
     def take(self, heard: Heard, now: float) -> None:
@@ -110,8 +111,6 @@ class Seen:
         return response.p95 if response else None
 
     def _take_telemetry(self, telemetry: Telemetry, now: float) -> None:
-        if self.telemetry_at is not None and now > self.telemetry_at:
-            self._interval_s = max(_USUAL_S, min(3600.0, now - self.telemetry_at))
         self.telemetry, self.telemetry_at = telemetry, now
         self.alerts = {name: alert for name, alert in self.alerts.items() if name in telemetry.alerts}
         if self.response_p95_ms is not None:
@@ -156,8 +155,13 @@ class Seen:
         for what, said in (("sound", status.audio), ("commands", status.commands), ("connection", status.connection)):
             if said not in {None, "ok"}:
                 yield Rank.CRITICAL, f"{what}: {said}"
-        if self.telemetry_at is not None and now - self.telemetry_at > _LATE * self._interval_s:
-            yield Rank.WARNING, f"no telemetry for {now - self.telemetry_at:.0f} s"
+        if self.telemetry is not None and self.telemetry_at is not None:
+            longest_s = _LATE * self.telemetry.interval_s
+            silent_s = now - self.telemetry_at
+            if silent_s <= longest_s:  # the broker may have kept what came long ago
+                silent_s = (datetime.now(timezone.utc) - self.telemetry.time).total_seconds() - _CLOCKS_S
+            if silent_s > longest_s:
+                yield Rank.WARNING, f"no telemetry for {silent_s:.0f} s"
 
     def _alerts(self) -> Iterable[tuple[Rank, str]]:
         for alert in self.alerts.values():
@@ -170,7 +174,7 @@ class Seen:
     def _notices(self) -> Iterable[tuple[Rank, str]]:
         if self.telemetry is not None:
             for source, reason in self.telemetry.degraded.items():
-                yield Rank.NOTICE, f"{source}: {reason}"
+                yield Rank.NOTICE, reason if reason.startswith(source) else f"{source}: {reason}"
 
 
 _CRITICAL: Final = frozenset({"ttfa_p99", "throttling", "card_lost", "self_check"})

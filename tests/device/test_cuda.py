@@ -64,6 +64,11 @@ class TestTraits:
 
 
 class TestMemory:
+    def test_how_much_there_is_and_how_much_is_free(self, cuda: Cuda) -> None:
+        free, total = cuda.memory()
+        assert 0 < free <= total == cuda.traits.total_bytes
+        assert isinstance(in_another_thread(cuda.memory), CudaError)
+
     def test_is_of_a_kind_that_the_gpu_allows(self, cuda: Cuda) -> None:
         several = cuda.traits.concurrent_managed_access
         assert several or cuda.memory_kind is MemoryKind.MAPPED

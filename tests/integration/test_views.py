@@ -47,6 +47,7 @@ class TestFleet:
         devices.online("hot", alerts=("throttling",), throttling=("cpu-throttle-alert",))
         devices.online("deaf", audio="alsa default: cannot be opened")
         devices.online("blind", degraded={"jtop": "does not answer"})
+        devices.online("hung", time="2026-01-01T00:00:00Z")
         devices.say("gone", "status", '{"state": "offline", "version": "0.1.0"}')
         devices.say("strange", "telemetry", "no JSON")
         status, out = fleet(broker, capsys)
@@ -55,13 +56,13 @@ class TestFleet:
         assert names[0] == "device"
         assert names[1] == "gone"
         assert set(names[2:4]) == {"hot", "deaf"}
-        assert set(names[4:6]) == {"slow", "strange"}
-        assert names[6:] == ["blind", "slower-but-well", "well"]
+        assert set(names[4:7]) == {"slow", "strange", "hung"}
+        assert names[7:] == ["blind", "slower-but-well", "well"]
         assert status == 1
         assert "cannot be opened" in next(line for line in lines if line.startswith("deaf"))
         assert "jtop: does not answer" in out
         assert "another version" in out
-        assert max(len(line.rstrip()) for line in lines[6:]) < 120
+        assert max(len(line.rstrip()) for line in lines[7:]) < 120
 
     def test_for_a_program(self, broker: Broker, devices: Devices, capsys: pytest.CaptureFixture[str]) -> None:
         devices.online("well")

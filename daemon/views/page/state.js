@@ -9,6 +9,7 @@ const MOST_EVENTS = 60;
 const MOST_DEVICES = 10000; // whoever can publish on the broker can invent devices
 const LONGEST = 300; // characters of a text from outside
 const USUAL_S = 15;
+const CLOCKS_S = 120; // by which a device's clock may be behind ours without being thought silent
 const LATE = 4; // intervals of telemetry
 
 // One line of what came from outside: no controls, nothing that turns the direction of writing around.
@@ -37,7 +38,6 @@ class Device {
     this.alerts = new Map();
     this.events = [];
     this.heardAt = null;
-    this.intervalS = USUAL_S;
     this.unread = "";
     this.latency = { times: [], first: [], p95: [] };
     this.warmth = { times: [], hottest: [] };
@@ -59,9 +59,6 @@ class Device {
   }
 
   takeTelemetry(said, now) {
-    if (this.heardAt !== null && now > this.heardAt) {
-      this.intervalS = Math.min(3600, Math.max(USUAL_S, now - this.heardAt));
-    }
     this.heardAt = now;
     this.telemetry = said;
     const raised = new Set(list(said.alerts));
@@ -112,8 +109,10 @@ class Device {
       for (const [what, said] of [["sound", status.audio], ["commands", status.commands], ["connection", status.connection]]) {
         if (said !== undefined && said !== null && said !== "ok") found.push([3, clean(`${what}: ${said}`)]);
       }
-      const silent = this.heardAt === null ? 0 : now - this.heardAt;
-      if (silent > LATE * this.intervalS) found.push([2, `no telemetry for ${Math.round(silent)} s`]);
+      const longest = LATE * (number(this.telemetry?.interval_s) ?? USUAL_S);
+      let silent = this.heardAt === null ? 0 : now - this.heardAt;
+      if (silent <= longest) silent = now - (Date.parse(this.telemetry?.time) / 1000 || now) - CLOCKS_S; // kept by the broker
+      if (silent > longest) found.push([2, `no telemetry for ${Math.round(silent)} s`]);
     }
     for (const alert of this.alerts.values()) {
       found.push([alert.severity === "critical" ? 3 : 2, clean(`${alert.alert}: ${alert.reason}`)]);
@@ -121,7 +120,7 @@ class Device {
     for (const name of list(this.telemetry?.alerts)) {
       if (!this.alerts.has(String(name))) found.push([CRITICAL_ALERTS.has(name) ? 3 : 2, clean(name)]);
     }
-    for (const [source, reason] of entries(this.telemetry?.degraded)) found.push([1, clean(`${source}: ${reason}`)]);
+    for (const [source, reason] of entries(this.telemetry?.degraded)) found.push([1, clean(String(reason).startsWith(source) ? reason : `${source}: ${reason}`)]);
     return found.sort((a, b) => b[0] - a[0]);
   }
 }
