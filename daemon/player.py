@@ -162,8 +162,9 @@ class Player(Worker):
             self._trail = 0
             self._speaker.lose(error)
         while True:
+            idle = not self._began  # else an engine that is slow would have it closed in the middle of speech
             with contextlib.suppress(queue.Empty):
-                return self._items.get(timeout=self._speaker.care_in_s())
+                return self._items.get(timeout=self._speaker.care_in_s() if idle else None)
             self._speaker.tend()
 
     def _care(self, what: _Care) -> None:
