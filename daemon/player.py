@@ -165,9 +165,10 @@ class Player(Worker):
             self._trail = 0
             self._speaker.lose(error)
         while True:
+            idle = not self._began  # else an engine that is slow would have it closed in the middle of speech
             with contextlib.suppress(queue.Empty):
                 self.pulse.rest()
-                item = self._items.get(timeout=self._speaker.care_in_s())
+                item = self._items.get(timeout=self._speaker.care_in_s() if idle else None)
                 self.pulse.wake()
                 return item
             self.pulse.wake()

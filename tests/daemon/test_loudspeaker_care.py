@@ -119,6 +119,18 @@ class TestSleep:
         assert [call for call in sink.calls if call != "check"].count("open") == 2
         bench.stop()
 
+    def test_one_that_waits_for_the_rest_of_an_utterance_is_not_idle(self) -> None:
+        sink = FaultySink()
+        bench = Bench(sink, manners=Manners(clicks=True, keeps=True, idle_close_s=0.05))
+        bench.player.start()
+        bench.player.play(Job("a"), bench.chunk(PERIOD))
+        threading.Event().wait(0.3)  # a slow engine
+        bench.player.play(Job("a"), bench.chunk(PERIOD))
+        bench.player.end(Job("a"))
+        assert ends(bench.until_end()).error is None
+        assert sink.calls[sink.calls.index("write") :][:3] == ["write", "write", "drain"]
+        bench.stop()
+
     def test_silence_wakes_one_that_slept_and_nobody_else(self) -> None:
         sink = Heard(paced=False)
         bench = Bench(sink, manners=Manners(clicks=True, keeps=True, wake_s=0.3, wake_after_s=60))
