@@ -20,6 +20,7 @@ def manners_of(config: Config) -> Manners:
         idle_close_s=float(audio.idle_close_s),
         wake_s=audio.wake_ms / 1000,
         wake_after_s=float(audio.wake_after_s),
+        clicks=True,
     )
 
 

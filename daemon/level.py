@@ -14,9 +14,9 @@ from device.mixer import Mixer
 
 _LOG = logging.getLogger(__name__)
 
-_LOUDNESS: Final = 5 / 3
+_LOUDNESS: Final = math.log2(10) / 2
 """Sounds seem half as loud with a tenth of the power, 10 dB less (Stevens' law, for speech as well as for tones):
-volume 0.5 is heard as half of volume 1, and each step of a slider as one step. 0.5 ** (5/3) is -10 dB."""
+volume 0.5 is heard as half of volume 1, and each step of a slider as one step. 0.5 to this is -10 dB."""
 
 
 def gain_of(volume: float) -> float:

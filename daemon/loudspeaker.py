@@ -33,6 +33,8 @@ class Manners:
     """Silence to be played before speech to one that sleeps and swallows what comes first."""
     wake_after_s: float = 0.0
     """How long after the last sound it sleeps. One that was just opened does."""
+    clicks: bool = False
+    """Whether a jump to or from silence gets a ramp, as it is heard; a file shall be as long as the speech."""
 
 
 class Loudspeaker:

@@ -9,9 +9,6 @@ from typing import Any, Final
 
 from device.errors import DuckingError
 
-_CONNECT_S: Final = 3.0
-"""For the server to take us: it needs milliseconds."""
-
 _CUBIC: Final = 3
 """PulseAudio's volumes are cube roots of factors on the samples."""
 
@@ -50,7 +47,8 @@ class Others:
         self._error = pulsectl.PulseError
         self._server = pulsectl.Pulse("speakd", connect=False)
         try:
-            self._server.connect(autospawn=False, timeout=_CONNECT_S)
+            # Not with pulsectl's own time-out, which is waited for to its end. libpulse gives a server 30 s.
+            self._server.connect(autospawn=False)
         except self._error as error:
             self._server.close()
             raise DuckingError(str(error)) from error

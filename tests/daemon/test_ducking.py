@@ -80,8 +80,10 @@ def ducking(tmp_path: Path) -> Iterator[Ducking]:
 def test_others_are_turned_down_for_speech_and_up_after_it(radio: Radio, ducking: Ducking) -> None:
     ducking.start()
     for _ in range(2):
+        asked = time.monotonic()
         ducking.begin()
         wait_for([DUCKED])
+        assert time.monotonic() - asked < 2, "before a sentence is over"
         ducking.begin()
         ducking.end()
         ducking.end()

@@ -17,7 +17,7 @@ from device.errors import SinkError
 from device.format import PERIOD, RATE, Samples
 from device.null import NullSink
 
-KEEPS = Manners(keeps=True)
+KEEPS = Manners(clicks=True, keeps=True)
 
 
 class TestLost:
@@ -106,7 +106,7 @@ class TestLost:
 class TestSleep:
     def test_an_idle_one_is_closed_and_opened_by_the_next_command(self) -> None:
         sink = FaultySink()
-        bench = Bench(sink, manners=Manners(keeps=True, idle_close_s=0.1))
+        bench = Bench(sink, manners=Manners(clicks=True, keeps=True, idle_close_s=0.1))
         closed = threading.Event()
         bench.player.start()
         for _ in range(2):
@@ -121,7 +121,7 @@ class TestSleep:
 
     def test_silence_wakes_one_that_slept_and_nobody_else(self) -> None:
         sink = Heard(paced=False)
-        bench = Bench(sink, manners=Manners(keeps=True, wake_s=0.3, wake_after_s=60))
+        bench = Bench(sink, manners=Manners(clicks=True, keeps=True, wake_s=0.3, wake_after_s=60))
         bench.player.start()
         for _ in range(2):
             bench.player.wake()
@@ -138,7 +138,7 @@ class TestSleep:
 
     def test_it_is_woken_up_again_after_its_time(self) -> None:
         sink = Heard(paced=False)
-        bench = Bench(sink, manners=Manners(keeps=True, wake_s=0.1, wake_after_s=0))
+        bench = Bench(sink, manners=Manners(clicks=True, keeps=True, wake_s=0.1, wake_after_s=0))
         bench.player.start()
         for _ in range(2):
             play_ones(bench, Job("a"), 960)
@@ -149,7 +149,7 @@ class TestSleep:
 
     def test_waking_up_happens_while_the_speech_is_computed(self) -> None:
         sink = Heard()
-        bench = Bench(sink, manners=Manners(keeps=True, wake_s=0.2, wake_after_s=60))
+        bench = Bench(sink, manners=Manners(clicks=True, keeps=True, wake_s=0.2, wake_after_s=60))
         bench.player.start()
         sink.until = round(0.2 * RATE)
         bench.player.wake()
@@ -183,6 +183,16 @@ class TestEdges:
         assert len(sink.all) == frames + 2 * FADE
         assert np.all(sink.all[FADE : FADE + frames] == 1)
         assert np.abs(np.diff(np.concatenate([[0], sink.all, [0]]))).max() < 0.01
+
+    def test_a_file_is_as_long_as_the_speech(self) -> None:
+        sink = Heard(paced=False)
+        bench = Bench(sink, manners=None)
+        bench.player.start()
+        play_ones(bench, Job("a"), 4801)
+        bench.until_end()
+        bench.stop()
+        assert np.all(sink.all == 1)
+        assert sink.frames == 4801
 
     def test_what_begins_and_ends_quietly_is_left_alone(self) -> None:
         sink = Heard(paced=False)

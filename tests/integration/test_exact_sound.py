@@ -75,7 +75,10 @@ class Mouth:
         self.sink = AlsaSink(device)
         self._pool = HostBufferPool(buffers=8, capacity=RATE, limit_bytes=2**24)
         self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
-        self._player = Player(self.sink, self.posted.put, manners=Manners(keeps=True, **manners))
+        # As far ahead as the configuration allows: a busy machine that runs dry is not what is looked at here.
+        self._player = Player(
+            self.sink, self.posted.put, lead_s=0.12, manners=Manners(keeps=True, clicks=True, **manners)
+        )
         self._player.start()
 
     def say(self, samples: Samples, job: Job | None = None) -> PlaybackEnded:

@@ -10,6 +10,7 @@ import numpy as np
 
 from daemon.inbox import Inbox, PlaybackEnded, RealtimeAnswer
 from daemon.job import Job
+from daemon.loudspeaker import Manners
 from daemon.player import _FADE as FADE
 from daemon.player import Player
 from device.format import RATE, Samples
@@ -29,7 +30,7 @@ class Bench:
     def __init__(self, sink: NullSink, **settings: Any) -> None:  # noqa: ANN401
         self.pool = HostBufferPool(buffers=BUFFERS, capacity=RATE, limit_bytes=2**30)
         self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
-        self.player = Player(sink, self.post, **settings)
+        self.player = Player(sink, self.post, **{"manners": Manners(clicks=True), **settings})
 
     def post(self, message: Inbox) -> None:
         if not isinstance(message, RealtimeAnswer):  # another topic, and another one in each environment
