@@ -396,6 +396,8 @@ def values(key: KeySchema) -> st.SearchStrategy[Any]:
         return st.sampled_from(key.get("enum") or [key["const"]])
     if key["type"] == "string":
         letters = st.characters(exclude_categories=["Cc", "Cs"]).filter(lambda one: bool(re.match(key["pattern"], one)))
+        if not re.match(key["pattern"], "é"):
+            letters = st.sampled_from([one for one in map(chr, range(32, 127)) if re.match(key["pattern"], one)])
         least = 0 if re.match(key["pattern"], "") else 1
         text = st.text(letters, min_size=least, max_size=key["maxLength"])
         return st.from_regex(key["pattern"], fullmatch=True) if "examples" in key else text
