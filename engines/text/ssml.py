@@ -49,7 +49,13 @@ _TRANSPARENT: Final = frozenset({"w", "token"})
 """What says something that we do not need."""
 
 _SPACE: Final = re.compile(r"\s+")
-_SENTENCE, _PARAGRAPH = "\n", "\n\n"  # what parts sentences and paragraphs in a written text
+
+
+_SENTENCE, _PARAGRAPH = "\u2028", "\u2029"
+"""What parts sentences and paragraphs until a passage is whole: an author's own are white space like all other."""
+
+_INNER_SPACE: Final = re.compile(f"[^\\S{_SENTENCE}{_PARAGRAPH}]+")
+_BOUNDARIES: Final = re.compile(f" *[{_SENTENCE}{_PARAGRAPH}][ {_SENTENCE}{_PARAGRAPH}]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +175,7 @@ class _Reader(ContentHandler):
         if taker is not None and taker.text is not None:
             taker.text.append(content)
         else:
-            self.spans.append(content)
+            self.spans.append(content.replace(_SENTENCE, " ").replace(_PARAGRAPH, " "))
 
     def change(self, manner: _Manner) -> None:
         """Say what follows in this manner; inside a sound's substitute all is said in one."""
@@ -209,23 +215,23 @@ class _Reader(ContentHandler):
 
 
 def _tidy(spans: list[Span]) -> tuple[Span, ...]:
-    """Join texts, make one space of white space, and none around line breaks, which only we have put there."""
+    """Join texts, make one space of white space, and line breaks of boundaries."""
     joined: list[Span] = []
     for span in spans:
-        piece = span
-        if isinstance(piece, str):
-            piece = piece if piece in {_SENTENCE, _PARAGRAPH} else _SPACE.sub(" ", piece)
-            if joined and isinstance(joined[-1], str):
-                piece = str(joined.pop()) + piece
-        joined.append(piece)
-    tidied = [re.sub(r" *\n[ \n]*", _broken, span) if isinstance(span, str) else span for span in joined]
+        if isinstance(span, str) and joined and isinstance(joined[-1], str):
+            joined.append(str(joined.pop()) + span)
+        else:
+            joined.append(span)
+    tidied = [
+        _BOUNDARIES.sub(_line_break, _INNER_SPACE.sub(" ", span)) if isinstance(span, str) else span for span in joined
+    ]
     if all(isinstance(span, str) and not span.strip() for span in tidied):
         return ()
     return tuple(span for span in tidied if span != "")
 
 
-def _broken(match: re.Match[str]) -> str:
-    return _PARAGRAPH if _PARAGRAPH in match[0].replace(" ", "") else _SENTENCE
+def _line_break(match: re.Match[str]) -> str:
+    return "\n\n" if _PARAGRAPH in match[0] else "\n"
 
 
 def _joined(passages: list[Passage]) -> list[Passage]:
