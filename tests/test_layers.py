@@ -19,6 +19,7 @@ OWNER = {
     "opuslib_next": "device/opus.py",
     "onnxruntime": "engines/runtime/ort.py",
     "soxr": "device/clip.py",
+    "defusedxml": "engines/text/ssml.py",
     "wyoming": "daemon/bridges/wyoming_conversation.py",
     "pycuda": "device/cuda.py",
     "cuda": "device/cuda.py",
