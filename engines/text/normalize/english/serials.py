@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from engines.text.normalize.english.numbers import digits, mixed
-from engines.text.normalize.english.patterns import word_before
+from engines.text.normalize.english.patterns import rewrite, word_before
 from engines.text.normalize.english.reading import Reading
 
 _SERIAL: Final = re.compile(
@@ -22,9 +22,9 @@ _PLAIN_HYPHEN: Final = re.compile(r"\d+-[^\W\d_]+(?:-[^\W\d_]+)*")
 
 def serials(text: str, _: Reading) -> str:
     """Part letters and digits: "t zero t twenty five d twelve"; figures with a leading zero one by one."""
-    text = _SEVEN.sub("seven eleven", text)
-    text = _POINT.sub(_point, text)
-    return _SERIAL.sub(_serial, text)
+    text = rewrite(_SEVEN, "seven eleven", text)
+    text = rewrite(_POINT, _point, text)
+    return rewrite(_SERIAL, _serial, text)
 
 
 def _serial(match: re.Match[str]) -> str:
@@ -32,7 +32,7 @@ def _serial(match: re.Match[str]) -> str:
     room = _flight(match)
     words = []
     for part in _PARTS.findall(written):
-        if part.isdigit():
+        if part.isdecimal():
             words.append(digits(part) if room else mixed(part))
         else:
             words.append(part)
