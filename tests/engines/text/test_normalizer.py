@@ -78,6 +78,9 @@ def test_there_are_pairs_of_every_kind() -> None:
         ("2-5", "two five"),
         ("See https://a.io", "See a dot io"),
         ("https://a.io", "https colon slash slash a dot io"),
+        # Letters by name, where espeak-ng would make a word of them.
+        ("our EPAM team", "our E.P.A.M team"),
+        ("the GPU and NASA", "the GPU and NASA"),
         # What touches is parted.
         ("x£5y", "x five pounds y"),
         ("Dr.$0", "doctor zero dollars"),
@@ -243,7 +246,7 @@ def test_years(number: int, words: str) -> None:
         ("XII", "ordinal", None, "twelfth"),
         ("21st", "ordinal", None, "twenty first"),
         ("0042", "digits", None, "zero zero four two"),
-        ("aB1", "characters", None, "A B one"),
+        ("aB1", "characters", None, "A, B, one"),
         ("03/04/2026", "date", "dmy", "april third twenty twenty six"),
         ("20260403", "date", "yyyymmdd", "april third twenty twenty six"),
         ("4/2026", "date", "my", "april twenty twenty six"),

@@ -67,6 +67,17 @@ _SINGLE_NAMES: Final = frozenset(
 _CODE_OF_NAME: Final = re.compile(r"([A-Za-z]+)[ ]$")
 
 
+_SPELLED: Final = re.compile(r"\b(EPAM|ETA|GPIO|IMEI|YMCA|BYOB|NCAA|IGBT|EUR|AKA)\b(?!\.)")
+"""Acronyms of letters that espeak-ng reads as words. All others of some 200 common ones it reads right."""
+
+
+def acronyms(text: str, _: Reading) -> str:
+    """Part the letters of acronyms that would be read as words."""
+    if not any(sign.islower() for sign in text):
+        return text  # in capitals throughout, words are words
+    return rewrite(_SPELLED, lambda match: ".".join(match[1]), text)
+
+
 def abbreviations(text: str, _: Reading) -> str:
     """Put abbreviations into words and take the full stops that end no sentence."""
     text = rewrite(_NUMERO, "number ", text)

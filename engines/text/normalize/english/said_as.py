@@ -49,11 +49,13 @@ def _ordinal(text: str, _fmt: str, reading: Reading) -> str | None:
 
 
 def _digits(text: str, _fmt: str, _: Reading) -> str | None:
-    return _characters(text, "", _) if any(sign.isdecimal() for sign in text) else None
+    if not any(sign.isdecimal() for sign in text):
+        return None
+    return digits(text) if text.isdecimal() else _characters(text, "", _)
 
 
 def _characters(text: str, _fmt: str, _: Reading) -> str:
-    """Spell: letters as capitals, which are read by their names, "a" too."""
+    """Spell: letters as capitals, with commas, for espeak-ng reads "A B" as "a bee"."""
     words = []
     for sign in text:
         if sign.isdecimal():
@@ -62,7 +64,7 @@ def _characters(text: str, _fmt: str, _: Reading) -> str:
             words.append(sign.upper() if len(sign.upper()) == 1 else sign)
         elif sign in SIGNS:
             words.append(SIGNS[sign])
-    return " ".join(words)
+    return ", ".join(words)
 
 
 def _date(text: str, fmt: str, reading: Reading) -> str | None:

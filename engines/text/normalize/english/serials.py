@@ -14,6 +14,9 @@ _SERIAL: Final = re.compile(
 )
 _PARTS: Final = re.compile(r"\d+|[^\W\d_]+|[-/]")
 _SEVEN: Final = re.compile(r"\b7-(eleven|11)\b", re.IGNORECASE)
+_ARTICLE: Final = re.compile(r"(?<![\w-])([Aa]) (?=[a-z])")
+"""Before a number espeak-ng takes "A" for the article, unless the two are joined."""
+
 _POINT: Final = re.compile(
     r"(?<![\w.])(\w{0,20}[^\W\d_]-?)(\d{1,9}\.\d{1,9})(?![\w]|\.\d)|(?<![\w.,])(\d{1,9}\.\d{1,9})([^\W\d_]{1,20})(?!\w)"
 )
@@ -36,7 +39,7 @@ def _serial(match: re.Match[str]) -> str:
             words.append(digits(part) if room else mixed(part))
         else:
             words.append(part)
-    return re.sub(r" ?([-/]) ?", r"\1", " ".join(words))
+    return _ARTICLE.sub(r"\1-", re.sub(r" ?([-/]) ?", r"\1", " ".join(words)))
 
 
 def _flight(match: re.Match[str]) -> bool:
