@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from engines.text.normalize.english.patterns import FUNCTION_WORDS, next_word, stop_after
+from engines.text.normalize.english.patterns import FUNCTION_WORDS, next_word, rewrite, stop_after
 from engines.text.normalize.english.reading import Reading
 
 TITLES: Final = {
@@ -67,25 +67,34 @@ _SINGLE_NAMES: Final = frozenset(
 _CODE_OF_NAME: Final = re.compile(r"([A-Za-z]+)[ ]$")
 
 
+_SPELLED: Final = re.compile(r"\b(EPAM|ETA|GPIO|IMEI|YMCA|BYOB|NCAA|IGBT|EUR|AKA)\b(?!\.)")
+"""Acronyms of letters that espeak-ng reads as words. All others of some 200 common ones it reads right."""
+
+
+def acronyms(text: str, _: Reading) -> str:
+    """Part the letters of acronyms that would be read as words."""
+    if not any(sign.islower() for sign in text):
+        return text  # in capitals throughout, words are words
+    return rewrite(_SPELLED, lambda match: ".".join(match[1]), text)
+
+
 def abbreviations(text: str, _: Reading) -> str:
     """Put abbreviations into words and take the full stops that end no sentence."""
-    text = _NUMERO.sub("number ", text)
+    text = rewrite(_NUMERO, "number ", text)
     if "/" in text:
-        text = _SLASHED_FORM.sub(lambda match: _SLASHED[match[1].lower()], text)
-    text = _TITLE.sub(lambda match: TITLES[match[1]] + " ", text)
-    text = _SUFFIX.sub(lambda match: f" {PLAIN[match[1].lower()]}", text)
-    text = _WITHOUT_STOP.sub(lambda match: PLAIN[match[1].lower()], text)
+        text = rewrite(_SLASHED_FORM, lambda match: _SLASHED[match[1].lower()], text)
+    text = rewrite(_TITLE, lambda match: TITLES[match[1]] + " ", text)
+    text = rewrite(_SUFFIX, lambda match: f" {PLAIN[match[1].lower()]}", text)
+    text = rewrite(_WITHOUT_STOP, lambda match: PLAIN[match[1].lower()], text)
     if "." not in text:
         return text
-    text = _TITLE_DOT.sub(lambda match: TITLES[match[1]], text)
-    text = _LATIN_FORM.sub(
-        lambda match: _LATIN[match[1].lower().replace(" ", "") if match[1] != "et al" else "et al"], text
-    )
-    text = _DEGREE.sub(lambda match: re.sub(r"[. ]", "", match.group()) + stop_after(match.string, match.end()), text)
-    text = _BEFORE_NUMBER.sub(lambda match: _cased(match[1], _NUMBERED[match[1].lower()]) + " ", text)
-    text = _INITIALISM.sub(_initialism, text)
-    text = _INITIAL.sub(_initial, text)
-    return _WITH_STOP.sub(_with_stop, text)
+    text = rewrite(_TITLE_DOT, lambda match: TITLES[match[1]], text)
+    text = rewrite(_LATIN_FORM, lambda match: _LATIN[match[1].lower().replace(". ", ".")], text)
+    text = rewrite(_DEGREE, _degree, text)
+    text = rewrite(_BEFORE_NUMBER, lambda match: _cased(match[1], _NUMBERED[match[1].lower()]) + " ", text)
+    text = rewrite(_INITIALISM, _initialism, text)
+    text = rewrite(_INITIAL, _initial, text)
+    return rewrite(_WITH_STOP, _with_stop, text)
 
 
 def _cased(written: str, words: str) -> str:
@@ -98,6 +107,10 @@ def _with_stop(match: re.Match[str]) -> str:
     if written in _ALSO_WORDS and (stop or not next_word(match.string, match.end())):
         return match.group()
     return PLAIN[written] + stop
+
+
+def _degree(match: re.Match[str]) -> str:
+    return re.sub(r"[. ]", "", match.group()) + stop_after(match.string, match.end())
 
 
 def _initialism(match: re.Match[str]) -> str:

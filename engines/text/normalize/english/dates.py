@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from engines.text.normalize.english.numbers import cardinal, decade, ordinal, two_figures, year
-from engines.text.normalize.english.patterns import word_before
+from engines.text.normalize.english.patterns import rewrite, word_before
 from engines.text.normalize.english.reading import Reading
 
 MONTHS: Final = ("january february march april may june july august september october november december").split()
@@ -57,8 +59,12 @@ _YEARS: Final = re.compile(r"(?<![\w.,/$£€:+-])([12]\d{3}) ?([-–]) ?([12]\d
 def dates(text: str, reading: Reading) -> str:
     """Put dates into words. A year without a month is read where whole numbers are."""
     for pattern, words in _READERS:
-        text = pattern.sub(lambda match, words=words: words(match, reading), text)  # type: ignore[misc]  # bound at once
+        text = rewrite(pattern, partial(_read, words=words, reading=reading), text)
     return text
+
+
+def _read(match: re.Match[str], words: Callable[[re.Match[str], Reading], str], reading: Reading) -> str:
+    return words(match, reading)
 
 
 def month_name(written: str) -> str:

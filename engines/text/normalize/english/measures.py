@@ -7,7 +7,7 @@ from typing import Final
 
 from engines.text.normalize.english.fractions import MIXED, spoken_fraction
 from engines.text.normalize.english.numbers import decimal
-from engines.text.normalize.english.patterns import DECIMAL, begins_sentence, word_before
+from engines.text.normalize.english.patterns import DECIMAL, begins_sentence, rewrite, word_before
 from engines.text.normalize.english.reading import Reading
 from engines.text.normalize.english.units import DOUBTFUL, LENGTHS, UNITS
 
@@ -38,13 +38,13 @@ _LETTERS: Final = frozenset("B L N t".split())
 
 def measures(text: str, reading: Reading) -> str:
     """Put quantities into words, the unit's plural by value."""
-    text = _FEET.sub(_feet, text)
+    text = rewrite(_FEET, _feet, text)
     if text.count('"') == 1:
-        text = _INCHES.sub(lambda match: f"{decimal(match[1])} {'inch' if match[1] == '1' else 'inches'}", text)
-    text = _UNIT_RANGE.sub(lambda match: f"{match[1]}–", text)
-    text = _QUANTITY.sub(lambda match: _quantity(match, reading), text)
-    text = _AFTER_PER.sub(lambda match: unit_name(match[1], match[2], many=False, british=reading.british), text)
-    return _DEGREES.sub(lambda match: unit_name("°" + match[1]), text)
+        text = rewrite(_INCHES, lambda match: f"{decimal(match[1])} {'inch' if match[1] == '1' else 'inches'}", text)
+    text = rewrite(_UNIT_RANGE, lambda match: f"{match[1]}–", text)
+    text = rewrite(_QUANTITY, lambda match: _quantity(match, reading), text)
+    text = rewrite(_AFTER_PER, lambda match: unit_name(match[1], match[2], many=False, british=reading.british), text)
+    return rewrite(_DEGREES, lambda match: unit_name("°" + match[1]), text)
 
 
 def unit_name(written: str, power: str | None = None, *, many: bool = True, british: bool = False) -> str:

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from engines.text.normalize.english.numbers import cardinal, two_figures
-from engines.text.normalize.english.patterns import stop_after, word_before
+from engines.text.normalize.english.patterns import rewrite, stop_after, word_before
 from engines.text.normalize.english.reading import Reading
 
 _HALF: Final = r"(?P<half>[ap]\.? ?m\b\.?)"
@@ -35,12 +35,12 @@ _HALF_ALONE: Final = re.compile(r"\b([ap])\.m\.(?! ?[a-z]\.)", _FLAGS)
 def times(text: str, reading: Reading) -> str:
     """Put times into words: "eight oh five", "seventeen hundred", "one hour two minutes and three seconds"."""
     if ":" in text:
-        text = _SECONDS.sub(_seconds, text)
+        text = rewrite(_SECONDS, _seconds, text)
     if "m" in text or "M" in text or ":" in text:
-        text = _CLOCKS_WITH_HALVES.sub(" to ", text)
-        text = _CLOCK.sub(lambda match: _clock(match, reading), text)
-        text = _HOUR_AND_HALF.sub(_hour_and_half, text)
-        text = _HALF_ALONE.sub(_half_alone, text)
+        text = rewrite(_CLOCKS_WITH_HALVES, " to ", text)
+        text = rewrite(_CLOCK, lambda match: _clock(match, reading), text)
+        text = rewrite(_HOUR_AND_HALF, _hour_and_half, text)
+        text = rewrite(_HALF_ALONE, _half_alone, text)
     return text
 
 
