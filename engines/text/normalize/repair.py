@@ -35,7 +35,7 @@ _COMPATIBLE: Final = re.compile(
 
 _DIGIT: Final = re.compile(r"(?![0-9])\d")
 _NUMERAL: Final = re.compile("[^\\W\\d_a-zA-Z²³¹\u2150-\u218f\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]|[\u00b9]")
-_SPACED: Final = re.compile(r"(?<=\d)(?=\u2150)")
+_ROMAN_SIGN: Final = re.compile("[\u2160-\u2182\u2185-\u2188]")
 
 
 def repair(text: str) -> str:
@@ -54,6 +54,11 @@ def repair(text: str) -> str:
     text = _MINUS.sub("-", text)
     text = _BACKTICK.sub("'", text)
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")
+
+
+def plain_numerals(text: str) -> str:
+    """Return `text` with Unicode's Roman numerals as digits, for languages whose rules know of no rulers."""
+    return _ROMAN_SIGN.sub(lambda match: f" {int(unicodedata.numeric(match.group()))} ", text)
 
 
 def _compatible(match: re.Match[str]) -> str:

@@ -124,7 +124,9 @@ def _numeric(match: re.Match[str], reading: Reading) -> str:
 
 def _short(match: re.Match[str], reading: Reading) -> str:
     first, second = int(match[1]), int(match[2])
-    if word_before(match.string, match.start()) not in _SHORT_AFTER or min(first, second) > len(MONTHS):
+    if not match.string[max(0, match.start() - 2) : match.start() - 1].isalpha():
+        return match.group()
+    if min(first, second) > len(MONTHS) or word_before(match.string, match.start()) not in _SHORT_AFTER:
         return match.group()
     day_first = first > len(MONTHS) or (reading.day_first and second <= len(MONTHS))
     day, month = (first, second) if day_first else (second, first)

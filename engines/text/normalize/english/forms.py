@@ -51,7 +51,8 @@ _FORMS: Final = re.compile(
     r"[\d$£€¥₹₩₪₽₺₫฿₱₴₦₿¢%&@#+=*~^_\\/<>°©®™§¶÷×±√∛‰−№♯♭≤≥≠≈≡∝∈→⇒∞∑∏∫∂∆²³\u2160-\u2188\u0391-\u03c9]"
 )
 _SHORT: Final = re.compile(
-    r"[IVXLCDM]{2}|[A-Z]{3}|\b[IVX]\b(?!['’]| [a-z])|\b[A-Za-z]\. ?[A-Za-z]\.?(?!\w)|\b[A-HJ-Z]\.|\w\.[A-Za-z]|, [A-Z]{2}\b"
+    r"[IVXLCDM]{2}|[A-Z]{3}|\b[IVX]\b(?!['’]| [a-z])"
+    r"|\b[A-Za-z]\. ?[A-Za-z]\.?(?!\w)|\b[A-HJ-Z]\.|\w\.[A-Za-z]|, [A-Z]{2}\b"
     rf"|\b(?:{'|'.join(TITLES)})\b|\b(?i:vs|etc|approx|dept|jr|sr|(?:{'|'.join([*PLAIN, *STREETS])})\.)(?!\w)|\bSt\b"
 )
 """What may be in a text without digits and signs: abbreviations, initials, Roman numerals, states."""
