@@ -139,6 +139,14 @@ def test_markup_in_plain_text_is_spoken(shared: Controller, home: Path) -> None:
     assert marked.size > 2 * RATE
 
 
+def test_ends_of_sentences_are_whole(shared: Controller, home: Path) -> None:
+    tails = [rendered(shared, home, text=text)[0][-RATE // 5 :] for text in ("Hello", "Hello.")]
+    assert all(np.abs(tail[-RATE // 100 :]).max() < 0.05 for tail in tails), "it ends in silence, not in noise"
+    ready, _ = rendered(shared, home, text="Ready?")
+    both, _ = rendered(shared, home, text="Ready? Go now.")
+    assert both.size > 1.5 * ready.size
+
+
 @pytest.mark.parametrize("text", ["", "   ", "...", "🙂", "\u200b", "שלום", "?!"])
 def test_nothing_to_say_is_a_result(shared: Controller, text: str) -> None:
     events = speak(shared, text=text)

@@ -243,6 +243,40 @@ def test_any_text_is_read(said: Said, text: str, language: str) -> None:
         assert not set(sentence) & set("()\0\n\ue000")
 
 
+@pytest.mark.parametrize(
+    ("text", "same_as"),
+    [
+        ("wait... go", "wait, go"),
+        ("wait\u2026 go", "wait, go"),
+        ("Ready? Go now.", "Ready?\nGo now."),
+        ("List:\nApple\nPear", "List:\nApple.\nPear"),
+        ("**Stop** now", "Stop now"),
+        ("# Alert", "Alert"),
+        ("\u2705 Done", "Done"),
+        ("\U0001f469\u200d\U0001f52c", ""),
+        ("<b>Go</b> &amp; stop", "Go and stop"),
+        ("don\u2019t go", "don't go"),
+        ("don\u02bct go", "don't go"),
+        ("don`t go", "don't go"),
+        ("\u201cgo\u201d", '"go"'),
+        ("one\0two", "one two"),
+    ],
+)
+def test_what_users_reported(said: Said, text: str, same_as: str) -> None:
+    assert said(text) == said(same_as)
+
+
+@pytest.mark.parametrize("text", ["a < b now", "x &ndash; why", "say 5 > 3 now", "a <b now", "if a<b then now"])
+def test_an_open_bracket_swallows_nothing(said: Said, text: str) -> None:
+    assert any(word in "".join(said(text)) for word in ("nˈaʊ", "wˈaɪ"))
+
+
+def test_language_switches_are_never_spoken(said: Said) -> None:
+    (sentence,) = said("le parking est en streaming", "fr")
+    assert not set(sentence) & set("()")
+    assert "stɹ" in sentence
+
+
 def test_an_explanation_says_who_told_each_sound(reader: Reader) -> None:
     script = parse('<speak>Use the Zyra at <phoneme ph="tˈɛst">5</phoneme>, one of 3 robots.</speak>')
     explained = explain(reader, script, "en-us")
