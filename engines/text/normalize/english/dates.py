@@ -159,7 +159,7 @@ def _short_year(match: re.Match[str], _: Reading) -> str:
 
 def _years(match: re.Match[str], _: Reading) -> str:
     first, second = match[1], match[3]
-    if len(second) < len(first) and int(second) <= int(first[2:]):
+    if second[0] == "0":
         return match.group()
     return f"{year(first)} to {year(second) if len(second) == len(first) else two_figures(int(second))}"
 
