@@ -43,9 +43,9 @@ _NUMBERED: Final = {
 
 _TITLE: Final = re.compile(rf"\b({'|'.join(TITLES)})(?:\. ?| )(?=(?:[A-Z]\.|[A-Z][^\W\d_]))")
 _TITLE_DOT: Final = re.compile(
-    r"(?<![\w.])(Mr|Mrs|Ms|Prof)\.(?!\w)|(?:^|(?<=[a-z,;:.!?] ))(Dr)\.(?!\w)"
-    r"|\b(Mr|Mrs|Ms|Dr)(?= (?:and|&) (?:Mr|Mrs|Ms|Dr)s?\b)"
+    r"(?<![\w.])(Mr|Mrs|Ms|Prof|Dr)\.|\b(Mr|Mrs|Ms|Dr)(?= (?:and|&) (?:Mr|Mrs|Ms|Dr|mister|misses|miss|doctor)\b)"
 )
+_NAME_BEFORE: Final = re.compile(r"[A-Z][a-z]{1,30} $")
 _WITH_STOP: Final = re.compile(rf"(?<![\w.])({'|'.join(PLAIN)})\.(?!\w)", re.IGNORECASE)
 _WITHOUT_STOP: Final = re.compile(r"\b(vs|approx|dept)\b(?!\.)")
 _BEFORE_NUMBER: Final = re.compile(rf"(?<![\w.])({'|'.join(_NUMBERED)})\. ?(?=\d)", re.IGNORECASE)
@@ -90,7 +90,7 @@ def abbreviations(text: str, _: Reading) -> str:
         text = rewrite(_SLASHED_FORM, lambda match: _SLASHED[match[1].lower()], text)
     text = rewrite(_TITLE, lambda match: TITLES[match[1]] + " ", text)
     text = rewrite(_SUFFIX, lambda match: f" {PLAIN[match[1].lower()]}", text)
-    text = rewrite(_TITLE_DOT, lambda match: TITLES[match[1] or match[2] or match[3]], text)
+    text = rewrite(_TITLE_DOT, _title_dot, text)
     text = rewrite(_WITHOUT_STOP, lambda match: PLAIN[match[1].lower()], text)
     if "." not in text:
         return text
@@ -101,6 +101,13 @@ def abbreviations(text: str, _: Reading) -> str:
     text = rewrite(_INITIALISM, _initialism, text)
     text = rewrite(_INITIAL, _initial, text)
     return rewrite(_WITH_STOP, _with_stop, text)
+
+
+def _title_dot(match: re.Match[str]) -> str:
+    """Read a title without a name; "Dr." behind a name is a street."""
+    if match[1] == "Dr" and _NAME_BEFORE.search(match.string[max(0, match.start() - 32) : match.start()]):
+        return f"Drive{stop_after(match.string, match.end())}"
+    return TITLES[match[1] or match[2]]
 
 
 def _cased(written: str, words: str) -> str:
