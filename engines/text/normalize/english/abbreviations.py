@@ -26,11 +26,12 @@ PLAIN: Final = {
     "intl": "international",
     "natl": "national", "mfg": "manufacturing", "mgr": "manager", "hrs": "hours", "hr": "hour", "mins": "minutes",
     "secs": "seconds", "sec": "second", "yrs": "years", "yr": "year", "lbs": "pounds", "oz": "ounces",
-    "tbsp": "tablespoon", "tsp": "teaspoon", "appt": "appointment", "attn": "attention", "ext": "extension",
+    "tbsp": "tablespoon", "tsp": "teaspoon", "appt": "appointment", "attn": "attention", "esq": "esquire",
+    "ext": "extension",
 }  # fmt: skip
 """With a full stop, wherever they stand. Those that are words too have a full stop within a sentence only."""
 
-_ALSO_WORDS: Final = frozenset("max min temp sec esp ext co".split())
+_ALSO_WORDS: Final = frozenset("max min temp sec esp ext".split())
 _NUMBERED: Final = {
     "no": "number", "nos": "numbers", "nr": "number", "vol": "volume", "vols": "volumes", "fig": "figure",
     "figs": "figures", "ch": "chapter", "chap": "chapter", "p": "page", "pp": "pages", "pg": "page", "sec": "section",
@@ -41,7 +42,10 @@ _NUMBERED: Final = {
 """With a full stop, before a number."""
 
 _TITLE: Final = re.compile(rf"\b({'|'.join(TITLES)})(?:\. ?| )(?=(?:[A-Z]\.|[A-Z][^\W\d_]))")
-_TITLE_DOT: Final = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof)\.(?= ?[a-z])")
+_TITLE_DOT: Final = re.compile(
+    r"(?<![\w.])(Mr|Mrs|Ms|Prof|Dr)\.|\b(Mr|Mrs|Ms|Dr)(?= (?:and|&) (?:Mr|Mrs|Ms|Dr|mister|misses|miss|doctor)\b)"
+)
+_NAME_BEFORE: Final = re.compile(r"[A-Z][a-z]{1,30} $")
 _WITH_STOP: Final = re.compile(rf"(?<![\w.])({'|'.join(PLAIN)})\.(?!\w)", re.IGNORECASE)
 _WITHOUT_STOP: Final = re.compile(r"\b(vs|approx|dept)\b(?!\.)")
 _BEFORE_NUMBER: Final = re.compile(rf"(?<![\w.])({'|'.join(_NUMBERED)})\. ?(?=\d)", re.IGNORECASE)
@@ -56,6 +60,7 @@ _LATIN_FORM: Final = re.compile(
 )
 _SLASHED: Final = {"w/o": "without", "w/": "with", "c/o": "care of", "b/c": "because", "n/a": "not applicable"}
 _SLASHED_FORM: Final = re.compile(r"(?<![\w/])(w/o|c/o|b/c|w/(?= ?[A-Za-z]))(?![/])\b", re.IGNORECASE)
+_SECRETARY: Final = re.compile(r"\bSec\. (?=of\b|[A-Z][a-z])")
 _DEGREE: Final = re.compile(r"\b(Ph|Ed|Psy)\. ?D\b\.?|\b(M|B|D|LL)\.(Sc|Ed|Phil|Eng|Tech|Arch)\b\.?")
 _INITIALISM: Final = re.compile(
     r"(?<![\w.'’])((?:[A-Z]\. ?){1,7}[A-Z])\.(?![\w])|(?<![\w.])((?:[a-z]\.){1,5}[a-z])\.(?!\w)"
@@ -85,16 +90,24 @@ def abbreviations(text: str, _: Reading) -> str:
         text = rewrite(_SLASHED_FORM, lambda match: _SLASHED[match[1].lower()], text)
     text = rewrite(_TITLE, lambda match: TITLES[match[1]] + " ", text)
     text = rewrite(_SUFFIX, lambda match: f" {PLAIN[match[1].lower()]}", text)
+    text = rewrite(_TITLE_DOT, _title_dot, text)
     text = rewrite(_WITHOUT_STOP, lambda match: PLAIN[match[1].lower()], text)
     if "." not in text:
         return text
-    text = rewrite(_TITLE_DOT, lambda match: TITLES[match[1]], text)
+    text = rewrite(_SECRETARY, "secretary ", text)
     text = rewrite(_LATIN_FORM, lambda match: _LATIN[match[1].lower().replace(". ", ".")], text)
     text = rewrite(_DEGREE, _degree, text)
     text = rewrite(_BEFORE_NUMBER, lambda match: _cased(match[1], _NUMBERED[match[1].lower()]) + " ", text)
     text = rewrite(_INITIALISM, _initialism, text)
     text = rewrite(_INITIAL, _initial, text)
     return rewrite(_WITH_STOP, _with_stop, text)
+
+
+def _title_dot(match: re.Match[str]) -> str:
+    """Read a title without a name; "Dr." behind a name is a street."""
+    if match[1] == "Dr" and _NAME_BEFORE.search(match.string[max(0, match.start() - 32) : match.start()]):
+        return f"Drive{stop_after(match.string, match.end())}"
+    return TITLES[match[1] or match[2]]
 
 
 def _cased(written: str, words: str) -> str:

@@ -30,6 +30,7 @@ _RELATIONS: Final = {
 }  # fmt: skip
 _RELATION: Final = re.compile(r"\s?(<=|>=|!=|==|[≤≥≠≈≡∝∈→⇒∞∑∏∫∂∆÷√∛])\s?|(?<=[\w)]) ?([<>]) ?(?=[\w(.-])")
 _PLUS: Final = re.compile(r"(?<=[\w)])\s?\+\s?(?=[\w(])")
+_EQUALS: Final = re.compile(r"(?<=[\w)])\s?=\s?(?=[\w(.-])")
 _TIMES: Final = re.compile(r"(?<=[\w)])\s?[×·]\s?(?=[\w(])")
 _POWER: Final = re.compile(r"(?<=[A-Za-z\d)])(?:\^\(?(-?\d{1,3}|[a-z])\b\)?|([²³]))")
 _POWERS: Final = {"2": "squared", "3": "cubed", "²": "squared", "³": "cubed"}
@@ -53,6 +54,7 @@ def arithmetic(text: str, _: Reading) -> str:
     text = rewrite(_PLUS_MINUS, " plus or minus ", text)
     text = rewrite(_RELATION, lambda match: f" {_RELATIONS[match[1] or match[2]]} ", text)
     text = rewrite(_PLUS, " plus ", text)
+    text = rewrite(_EQUALS, " equals ", text)
     text = rewrite(_TIMES, " times ", text)
     return rewrite(_GREEK_LETTER, lambda match: _GREEK[match[1]], text)
 

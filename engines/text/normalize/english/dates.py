@@ -27,6 +27,10 @@ _FLAGS: Final = re.IGNORECASE
 _WEEKDAY: Final = re.compile(
     rf"\b(mon|tues?|wed|thu(?:rs?)?|fri|sat|sun)\b\.?(?=,? (?:the )?(?:\d{{1,2}}(?:st|nd|rd|th)? )?{_MONTH})", _FLAGS
 )
+_DAY_NAME: Final = r"(mon|tues?|wed|thu(?:rs?)?|fri|sat|sun)\b\.?"
+_WEEKDAYS: Final = re.compile(
+    rf"\b{_DAY_NAME} ?[-–] ?{_DAY_NAME}|\b{_DAY_NAME}(?=:? \d{{1,2}}(?::\d\d| ?[-–]| ?[ap]\.?m))", _FLAGS
+)
 _MONTH_DAY: Final = re.compile(
     rf"(?<![\w-]){_MONTH}[ -]?(?<=[ -]){_DAY}(?:[ ]?[-–][ ]?(?P<until>0?[1-9]|[12]\d|3[01])(?![\d-]))?"
     rf"(?![\d:/]|[.,]\d|-\d?\d?[a-z]|[ ]?[ap]\.?m\b)(?:(?P<comma>,?)[ -]{_YEAR})?",
@@ -82,6 +86,12 @@ def spoken_date(month: int, day: int, of_year: str, reading: Reading) -> str:
 
 def _weekday(match: re.Match[str], _: Reading) -> str:
     return _DAYS[match.group(1).lower()]
+
+
+def _weekdays(match: re.Match[str], _: Reading) -> str:
+    if match[3]:
+        return _DAYS[match[3].lower()]
+    return f"{_DAYS[match[1].lower()]} to {_DAYS[match[2].lower()]}"
 
 
 def _month_day(match: re.Match[str], _: Reading) -> str:
@@ -159,12 +169,13 @@ def _short_year(match: re.Match[str], _: Reading) -> str:
 
 def _years(match: re.Match[str], _: Reading) -> str:
     first, second = match[1], match[3]
-    if len(second) < len(first) and int(second) <= int(first[2:]):
+    if second[0] == "0":
         return match.group()
     return f"{year(first)} to {year(second) if len(second) == len(first) else two_figures(int(second))}"
 
 
 _READERS: Final = (
+    (_WEEKDAYS, _weekdays),
     (_WEEKDAY, _weekday),
     (_ISO, _iso),
     (_NUMERIC, _numeric),

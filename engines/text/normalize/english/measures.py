@@ -14,7 +14,7 @@ from engines.text.normalize.english.units import DOUBTFUL, LENGTHS, UNITS
 _UNIT: Final = "|".join(re.escape(unit) for unit in sorted(UNITS, key=lambda unit: (-len(unit), unit)))
 _POWER: Final = r"(?:\^?[23](?!\d)|[²³])"
 _QUANTITY: Final = re.compile(
-    rf"(?P<sign>(?<![\w.,)\]%°-])[-±])?(?<![\w.,:/$£€¥])(?<![^\W\d_]-)(?=[.\d]){MIXED}(?P<amount>{DECIMAL})?"
+    rf"(?P<sign>(?<![\w.,)\]%°^-])[-±])?(?<![\w.,:/$£€¥^])(?<!\^-)(?<![^\W\d_]-)(?=[.\d]){MIXED}(?P<amount>{DECIMAL})?"
     rf"(?: ?(?P<to>[-–]|to) ?(?P<minus2>-)?(?P<amount2>{DECIMAL}))?"
     rf"(?P<gap>[ -]?)(?P<unit>{_UNIT})(?P<power>{_POWER})?(?:/(?P<per>{_UNIT})(?P<per_power>{_POWER})?)?"
     r"(?![\w°²³]|[.'’]\w|/\w)(?P<stop>\.?)"
@@ -104,7 +104,7 @@ def _no_unit(match: re.Match[str], reading: Reading) -> bool:
 
 def _is_decade(match: re.Match[str], reading: Reading) -> bool:
     amount = match["amount"] or ""
-    if len(amount) == len("1980"):
+    if re.fullmatch(r"\d{4}", amount):
         return True
     after = word_before(match.string, match.start())
     return not match["gap"] and bool(re.fullmatch("[2-9]0", amount)) and (reading.alone or after in _DECADE_AFTER)

@@ -39,7 +39,10 @@ _YEAR_AFTER: Final = frozenset(
     "in since year years until till by from before after during circa around spring summer autumn fall winter to and "
     "january february march april may june july august september october november december".split()
 )
-_RANGE_AFTER: Final = frozenset("pages page chapters ages aged lines rooms items steps gates platforms verses".split())
+_RANGE_AFTER: Final = frozenset(
+    "pages page chapters ages aged lines rooms items steps gates platforms verses "
+    "monday tuesday wednesday thursday friday saturday sunday".split()
+)
 _QUIET_AFTER: Final = frozenset("page pages chapter chapters section line lines room rooms".split())
 
 

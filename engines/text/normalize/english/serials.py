@@ -10,7 +10,7 @@ from engines.text.normalize.english.patterns import rewrite, word_before
 from engines.text.normalize.english.reading import Reading
 
 _SERIAL: Final = re.compile(
-    r"(?<![\w-])(?=[\w/-]{0,60}\d)(?=[\w/-]{0,60}[^\W\d_])[^\W_]{1,60}(?:[-/][^\W_]{1,60}){0,12}(?![\w])"
+    r"(?<![\w-])(?<!\d[,.])(?=[\w/-]{0,60}\d)(?=[\w/-]{0,60}[^\W\d_])[^\W_]{1,60}(?:[-/][^\W_]{1,60}){0,12}(?![\w])"
 )
 _PARTS: Final = re.compile(r"\d+|[^\W\d_]+|[-/]")
 _SEVEN: Final = re.compile(r"\b7-(eleven|11)\b", re.IGNORECASE)

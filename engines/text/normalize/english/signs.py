@@ -47,7 +47,7 @@ def signs(text: str, _: Reading) -> str:
     text = rewrite(_RULE, " ", text)
     if "/" in text:
         text = rewrite(_SLASH, " slash ", text)
-    text = rewrite(_MARKS, "", text)
+    text = rewrite(_MARKS, " ", text)
     text = rewrite(_ANY, lambda match: f" {_NAMES[match[1]]} ", text)
     return rewrite(_DIGITS, _digits, text) if any(sign.isdecimal() for sign in text) else text
 

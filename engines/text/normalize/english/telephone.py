@@ -46,7 +46,7 @@ _CODE: Final = re.compile(
     r"\b((?:code|pin|passcode|password|otp|token|zip|postcode|extension|ext|serial number|account number|order number|"
     r"phone number|telephone number|tracking number|confirmation number|reference number|ticket number|card number|"
     r"booking|reference|invoice|order|ticket|account|serial|sku|imei|isbn|flight number|badge|licence|license)"
-    r"\b\.?:?(?: (?:is|was|number|no\.|reads|of))?:? ?#?)(\d{3,24}(?:[ -]\d{2,12}){0,6})(?![\w%°]|[.,:/]\d)",
+    r"\b\.?:?(?: (?:is|was|number|no\.|reads|of))?:? ?#?)(\d{3,24}(?:-\d{1,12}| \d{2,12}){0,6})(?![\w%°]|[.,:/]\d)",
     re.IGNORECASE,
 )
 _COUNTED_CODES: Final = frozenset("order ticket booking account invoice reference license licence".split())
@@ -138,4 +138,4 @@ def _code(match: re.Match[str]) -> str:
         return match.group()
     if word == "zip" and word_before(match.string, match.start()) == "a":
         return match.group()
-    return match[1].rstrip("#") + grouped(match[2])
+    return re.sub(r"\bno\.", "number", match[1].rstrip("#")) + grouped(match[2])
