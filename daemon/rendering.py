@@ -182,7 +182,7 @@ class Renderers:
                 wanted = self._preferences
                 delivery = wanted.delivery(voice.info, speaker=order.speaker, gain=order.gain, rate=order.rate)
                 seed = wanted.seed if order.seed is None else order.seed
-                utterance = Utterance(script, delivery, seed)
+                utterance = Utterance(script, delivery, seed, order.gain)
                 cast = Casting(lent, voice, delivery, tally.warn, gain=order.gain, rate=order.rate)
                 chunks = synthesizer.chunks(utterance, cast, tally, stopped)
                 if order.framing is not None:

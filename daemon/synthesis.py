@@ -228,7 +228,7 @@ class SynthesisThread(Worker):
                 script, voice = in_its_languages(script, self._shelf, voice)
             self._voice = voice
             delivery = self._shelf.delivery(voice, speaker=order.speaker, gain=order.gain, rate=order.rate)
-            utterance = Utterance(script, delivery, self._shelf.seed)
+            utterance = Utterance(script, delivery, self._shelf.seed, order.gain)
             if order.clip is not None:
                 phrase = _Phrase("", Phrase(order.clip), keep=False)
             else:

@@ -52,6 +52,8 @@ class Utterance:
     delivery: Delivery = field(default_factory=Delivery)
     seed: int | None = None
     """The same seed gives the same samples; None: never the same twice."""
+    volume: float = 1.0
+    """Factor on the sounds that it plays, as a delivery's gain is on its speech."""
 
     @property
     def script(self) -> Script:
@@ -154,7 +156,9 @@ class Synthesizer:
             clip = self._clip(passage.clip) if passage.clip else None
             if clip is not None:
                 tally.sentences.append(tally.frames)
-                yield from self._play(clip * np.float32(passage.gain), tally, stopped, start, last=last)
+                yield from self._play(
+                    clip * np.float32(passage.gain * utterance.volume), tally, stopped, start, last=last
+                )
             else:
                 if passage.clip:
                     tally.warn(f"there is no sound {excerpt(passage.clip)!r}")

@@ -23,6 +23,7 @@ OWNER = {
     "pyloudnorm": "engines/loudness.py",
     "prometheus_client": "daemon/bridges/prometheus.py",
     "textual": "daemon/views/top.py",
+    "defusedxml": "engines/text/ssml.py",
     "wyoming": "daemon/bridges/wyoming_conversation.py",
     "pycuda": "device/cuda.py",
     "cuda": "device/cuda.py",

@@ -138,7 +138,7 @@ def _divided(passage: Passage, own: str, languages: Sequence[str]) -> list[Passa
     text = passage.text
     for end in (*(match.end() for match in _END.finditer(text)), len(text)):
         sentence, start = text[start:end], end
-        found = guess(sentence, languages)
+        found = guess(sentence, languages) if any(map(str.isalpha, sentence)) else None
         if not runs or (found not in {None, runs[-1][0]} and runs[-1][0] is not None):
             runs.append((found, [sentence]))
         else:  # what is in no clear language goes with what is beside it

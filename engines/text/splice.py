@@ -12,12 +12,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
-from engines.text.ipa import begins_with_vowel
+from engines.text.ipa import begins_with_vowel, is_sound
 from engines.text.phonemes import Clause
 
-_PLACES: Final = ("nulimek", "olimek")
-"""Before a consonant, before a vowel. Of thirteen pairs these came back unchanged most often, at the beginning, middle
-and end of sentences in 33 languages; in Polish and Catalan a voiced sound after them changes their last one."""
+_BEGINNINGS: Final = ("nulime", "olime")
+"""Before a consonant, before a vowel."""
+
+_ENDINGS: Final = ("k", "n", "ss")
+"""Before a voiceless sound, a voiced one and a sibilant. Only in English, whose "'s" follows them; else the first one.
+
+Made-up words begin and end as nouns do. Of thirteen pairs those on k came back unchanged most often, at the beginning,
+middle and end of sentences in 33 languages; in Polish and Catalan a voiced sound after them changes the k.
+"""
 
 _STRESS: Final = "[ˈˌ]*"
 _LEADING_MARK: Final = re.compile(r"\s*([.,;:!?])")
@@ -46,13 +52,13 @@ class Splicer:
         """
         if not ipa:
             return self._phonemizer.phonemize(parts[0], voice)
-        places = [_PLACES[begins_with_vowel(sound)] for sound in ipa]
+        places = [_place(sound, voice) for sound in ipa]
         text = parts[0]
         for place, part in zip(places, parts[1:], strict=True):
             # A full stop ends no sentence before a small letter.
             text = _beside(_beside(text, place.capitalize() if _ENDED.search(text) else place), part)
         clauses = self._phonemizer.phonemize(text, voice)
-        pattern = re.compile("|".join(f"(?:{self._sounds(place, voice)})" for place in _PLACES))
+        pattern = re.compile("|".join(f"(?:{self._sounds(place, voice)})" for place in sorted(set(places))))
         found = [place for clause in clauses for place in pattern.findall(clause.phonemes)]
         if len(found) != len(ipa):
             return self._in_parts(parts, ipa, voice)
@@ -78,9 +84,16 @@ class Splicer:
         return clauses
 
 
+def _place(sound: str, voice: str) -> str:
+    """Give a made-up word for IPA: it begins and ends alike, as far as what is beside it depends on that."""
+    last = next((c for c in reversed(sound) if is_sound(c)), "")
+    ending = 0 if not voice.startswith("en") or last in "ptkfθ" else 2 if last in "szʃʒ" else 1
+    return _BEGINNINGS[begins_with_vowel(sound)] + _ENDINGS[ending]
+
+
 def _append(clauses: list[Clause], clause: Clause) -> None:
     """Add a clause: it goes on with the last one where that has no mark, and what has none but a mark ends it."""
-    if clauses and not clauses[-1].terminator and not clauses[-1].ends_sentence:
+    if clauses and not clauses[-1].terminator:
         joined = f"{clauses[-1].phonemes} {clause.phonemes}".strip()
         clauses[-1] = replace(clause, phonemes=joined)
     else:

@@ -22,8 +22,9 @@ from defusedxml.sax import make_parser
 
 from engines.errors import SsmlError, excerpt
 from engines.text import ssml_values
+from engines.text.draft import PARAGRAPH, SENTENCE, Draft, Manner
 from engines.text.ipa import clean_ipa
-from engines.text.script import Mark, Passage, Reading, Script, Span, plain
+from engines.text.script import Mark, Reading, Script, plain
 
 _DEEPEST: Final = 50
 """Tags within tags. Documents that people write have five."""
@@ -33,8 +34,6 @@ _MOST_ELEMENTS: Final = 5000
 
 _MOST_PAUSES_S: Final = 600.0
 """Of all breaks: nobody waits for ten minutes."""
-
-_MOST_WARNINGS: Final = 10
 
 _SLOWEST, _QUICKEST = 0.5, 2.0  # beyond these no voice was trained to be understood
 _LOUDEST: Final = 4.0
@@ -49,17 +48,6 @@ _TRANSPARENT: Final = frozenset({"w", "token"})
 """What says something that we do not need."""
 
 _SPACE: Final = re.compile(r"\s+")
-_SENTENCE, _PARAGRAPH = "\n", "\n\n"  # what parts sentences and paragraphs in a written text
-
-
-@dataclass(frozen=True, slots=True)
-class _Manner:
-    """How what stands inside some element is said."""
-
-    rate: float = 1.0
-    gain: float = 1.0
-    voice: str = ""
-    language: str | None = None
 
 
 @dataclass(slots=True)
@@ -68,7 +56,7 @@ class _Open:
 
     name: str
     attributes: Mapping[str, str]
-    manner: _Manner
+    manner: Manner
     """What applied outside of it."""
     text: list[str] | None = None
     """Of what takes text only: what came so far."""
@@ -104,18 +92,13 @@ def _error(code: str, reason: str, place: Locator | SAXParseException) -> SsmlEr
 
 
 @dataclass(slots=True)
-class _Reader(ContentHandler):
+class _Reader(Draft, ContentHandler):
     """Takes what the parser finds, one thing after another."""
 
-    passages: list[Passage] = field(default_factory=list)
-    spans: list[Span] = field(default_factory=list)
-    warnings: dict[str, None] = field(default_factory=dict)
     open: list[_Open] = field(default_factory=list)
-    manner: _Manner = field(default_factory=_Manner)
     silent: int = 0
     """Elements around that are not spoken."""
     elements: int = 0
-    pauses_s: float = 0.0
     locator: Locator | None = None
 
     def setDocumentLocator(self, locator: Locator) -> None:  # noqa: N802  the interface's name
@@ -126,11 +109,6 @@ class _Reader(ContentHandler):
         if self.locator is None:
             return SsmlError(code, reason, 1, 0)
         return _error(code, reason, self.locator)
-
-    def warn(self, text: str) -> None:
-        """Tell the author something, once."""
-        if len(self.warnings) < _MOST_WARNINGS:
-            self.warnings[text] = None
 
     def startElement(self, name: str, attrs: AttributesImpl) -> None:  # noqa: N802  the interface's name
         self.elements += 1
@@ -169,75 +147,7 @@ class _Reader(ContentHandler):
         if taker is not None and taker.text is not None:
             taker.text.append(content)
         else:
-            self.spans.append(content)
-
-    def change(self, manner: _Manner) -> None:
-        """Say what follows in this manner; inside a sound's substitute all is said in one."""
-        if manner != self.manner and not self._inside("audio"):
-            self.flush()
-            self.manner = manner
-
-    def flush(self, clip: str = "") -> None:
-        """Make a passage of what came since the last one."""
-        spans = _tidy(self.spans)
-        self.spans = []
-        if spans or clip:
-            how = self.manner
-            self.passages.append(
-                Passage(spans, rate=how.rate, gain=how.gain, voice=how.voice, language=how.language, clip=clip)
-            )
-
-    def pause(self, seconds: float) -> None:
-        """Be silent for so long."""
-        if seconds <= 0 or self._inside("audio"):
-            return
-        self.pauses_s += seconds
-        if self.pauses_s > _MOST_PAUSES_S:
-            raise self.problem("ssml_limit", f"breaks of more than {_MOST_PAUSES_S:g} s in all")
-        self.flush()
-        if not self.passages:
-            self.passages.append(Passage())
-        self.passages[-1] = replace(self.passages[-1], pause_s=self.passages[-1].pause_s + seconds)
-
-    def script(self) -> Script:
-        """Give what the document says."""
-        self.flush()
-        return Script(tuple(_joined(self.passages)), tuple(self.warnings))
-
-    def _inside(self, name: str) -> bool:
-        return any(element.name == name for element in self.open)
-
-
-def _tidy(spans: list[Span]) -> tuple[Span, ...]:
-    """Join texts, make one space of white space, and none around line breaks, which only we have put there."""
-    joined: list[Span] = []
-    for span in spans:
-        piece = span
-        if isinstance(piece, str):
-            piece = piece if piece in {_SENTENCE, _PARAGRAPH} else _SPACE.sub(" ", piece)
-            if joined and isinstance(joined[-1], str):
-                piece = str(joined.pop()) + piece
-        joined.append(piece)
-    tidied = [re.sub(r" *\n[ \n]*", _broken, span) if isinstance(span, str) else span for span in joined]
-    if all(isinstance(span, str) and not span.strip() for span in tidied):
-        return ()
-    return tuple(span for span in tidied if span != "")
-
-
-def _broken(match: re.Match[str]) -> str:
-    return _PARAGRAPH if _PARAGRAPH in match[0].replace(" ", "") else _SENTENCE
-
-
-def _joined(passages: list[Passage]) -> list[Passage]:
-    """End what a pause cuts in mid-sentence with a comma: the voice then sounds as if it went on, which it does."""
-    made = list(passages)
-    for i in range(len(made) - 1):
-        before, after = made[i].text.rstrip(), made[i + 1].text.lstrip()
-        if made[i].pause_s and before and before[-1].isalnum() and after[:1].islower():
-            *others, last = made[i].spans
-            ended = (f"{last.rstrip()},",) if isinstance(last, str) else (last, ",")
-            made[i] = replace(made[i], spans=(*others, *ended))
-    return made
+            self.spans.append(content.replace(SENTENCE, " ").replace(PARAGRAPH, " "))
 
 
 def _begins(mark: str) -> Callable[[_Reader, _Open], None]:
@@ -265,6 +175,8 @@ def _break(reader: _Reader, element: _Open) -> None:
         reader.warn(f"no pause is as long as {excerpt(time or strength or '')!r}: write 500ms or 1.5s")
         seconds = ssml_values.pause_s(None, None)
     reader.pause(seconds or 0.0)
+    if reader.pauses_s > _MOST_PAUSES_S:
+        raise reader.problem("ssml_limit", f"breaks of more than {_MOST_PAUSES_S:g} s in all")
 
 
 def _prosody(reader: _Reader, element: _Open) -> None:
@@ -361,11 +273,14 @@ def _phoneme(reader: _Reader, element: _Open) -> None:
 
 
 def _audio(reader: _Reader, _element: _Open) -> None:
-    reader.flush()
+    if not reader.in_one:
+        reader.flush()
+    reader.in_one += 1
 
 
 def _audio_end(reader: _Reader, element: _Open) -> None:
-    if reader._inside("audio"):  # noqa: SLF001  one within another: the outer one's end counts
+    reader.in_one -= 1
+    if reader.in_one:  # one within another: the outer one's end counts
         return
     source = element.attributes.get("src", "").strip()
     if not source:
@@ -375,10 +290,10 @@ def _audio_end(reader: _Reader, element: _Open) -> None:
 
 _BEGIN: Final[Mapping[str, Callable[[_Reader, _Open], None]]] = {
     "speak": _lang,
-    "p": _begins(_PARAGRAPH),
-    "paragraph": _begins(_PARAGRAPH),
-    "s": _begins(_SENTENCE),
-    "sentence": _begins(_SENTENCE),
+    "p": _begins(PARAGRAPH),
+    "paragraph": _begins(PARAGRAPH),
+    "s": _begins(SENTENCE),
+    "sentence": _begins(SENTENCE),
     "break": _break,
     "prosody": _prosody,
     "emphasis": _emphasis,
@@ -392,10 +307,10 @@ _BEGIN: Final[Mapping[str, Callable[[_Reader, _Open], None]]] = {
 }
 
 _END: Final[Mapping[str, Callable[[_Reader, _Open], None]]] = {
-    "p": _ends(_PARAGRAPH),
-    "paragraph": _ends(_PARAGRAPH),
-    "s": _ends(_SENTENCE),
-    "sentence": _ends(_SENTENCE),
+    "p": _ends(PARAGRAPH),
+    "paragraph": _ends(PARAGRAPH),
+    "s": _ends(SENTENCE),
+    "sentence": _ends(SENTENCE),
     "sub": _of_text(_sub),
     "say-as": _of_text(_say_as),
     "phoneme": _of_text(_phoneme),

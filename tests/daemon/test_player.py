@@ -11,7 +11,15 @@ import soxr
 from simulators.faulty_sink import FaultySink
 from simulators.player_bench import BUFFERS, FADE, ONE, TIMEOUT_S, Bench, Heard, ends, play_ones
 
-from daemon.inbox import AudioState, Inbox, PlaybackEnded, PlaybackStarted, ThreadDied, WordReached
+from daemon.inbox import (
+    AudioState,
+    Inbox,
+    MarkReached,
+    PlaybackEnded,
+    PlaybackStarted,
+    ThreadDied,
+    WordReached,
+)
 from daemon.job import Job
 from device.errors import SinkError
 from device.format import PERIOD, RATE, Samples
@@ -302,6 +310,25 @@ def test_peaks_are_held_below_the_ceiling_and_all_else_is_as_it_was(loud: Bench,
     assert 20 * np.log10(np.abs(finer).max()) == pytest.approx(-1.1, abs=0.1)
     np.testing.assert_array_equal(played[: RATE // 2 - 480], 2 * speech[: RATE // 2 - 480])
     np.testing.assert_array_equal(played[-RATE // 4 :], 2 * speech[-RATE // 4 :])
+
+
+def test_marks_are_told_once_each_when_they_are_heard_and_the_last_at_the_end(loud: Bench, heard: Heard) -> None:
+    marks = [(0, "first"), (10_000, "b"), (10_000, "a"), (RATE, "end")]
+    play_ones(loud, Job("a", bookmarks=marks), RATE)
+    messages = loud.until_end()
+    told = [message for message in messages if isinstance(message, MarkReached)]
+    (started,) = [message for message in messages if isinstance(message, PlaybackStarted)]
+    assert [(mark.frame, mark.name) for mark in told] == marks
+    for mark in told:
+        assert -0.01 < mark.at - started.at - mark.frame / RATE < 0.1
+
+
+def test_what_goes_on_tells_no_mark_that_was_heard(loud: Bench, heard: Heard) -> None:
+    play_ones(
+        loud, Job("a", start=20_000, bookmarks=[(0, "a"), (10_000, "b"), (20_000, "c"), (30_000, "d")]), RATE // 2
+    )
+    told = [message.name for message in loud.until_end() if isinstance(message, MarkReached)]
+    assert told == ["c", "d"]
 
 
 def test_words_are_told_once_each_and_not_before_they_are_heard(loud: Bench, heard: Heard) -> None:

@@ -173,11 +173,13 @@ def model(*, speakers: int = 1) -> onnx.ModelProto:
     return made
 
 
-def config(*, rate: int = 22_050, speakers: int = 1, phoneme_type: str = "espeak") -> dict[str, Any]:
+def config(
+    *, rate: int = 22_050, speakers: int = 1, phoneme_type: str = "espeak", language: str = "en-us"
+) -> dict[str, Any]:
     """Make the JSON that belongs to it."""
     return {
         "audio": {"sample_rate": rate, "quality": "tiny"},
-        "espeak": {"voice": "en-us"},
+        "espeak": {"voice": language},
         "phoneme_type": phoneme_type,
         "inference": {"noise_scale": 0.667, "length_scale": 1, "noise_w": 0.8},
         "phoneme_id_map": {symbol: [i] for i, symbol in enumerate(SYMBOLS)},

@@ -33,9 +33,12 @@ _COMPATIBLE: Final = re.compile(
 )
 """Forms of letters and digits for looks alone: wide, circled, joined, bold. Not ² and ³, which the rules read."""
 
+_RAISED: Final = re.compile(
+    "(?<=[0-9a-zA-Z)])(?<![a-zA-Z]{2})([\u207a\u207b]?[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]{1,6})"
+)
 _DIGIT: Final = re.compile(r"(?![0-9])\d")
 _NUMERAL: Final = re.compile("[^\\W\\d_a-zA-Z²³¹\u2150-\u218f\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]|[\u00b9]")
-_SPACED: Final = re.compile(r"(?<=\d)(?=\u2150)")
+_ROMAN_SIGN: Final = re.compile("[\u2160-\u2182\u2185-\u2188]")
 
 
 def repair(text: str) -> str:
@@ -48,12 +51,24 @@ def repair(text: str) -> str:
     # By way of UTF-16, two surrogates that belong together become their character.
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     text = unicodedata.normalize("NFC", text).translate(_TABLE)
+    text = _RAISED.sub(_raised, text)
     text = _COMPATIBLE.sub(_compatible, text)
     text = _DIGIT.sub(lambda match: str(unicodedata.decimal(match.group())), text)
     text = _NUMERAL.sub(_numeral, text)
     text = _MINUS.sub("-", text)
     text = _BACKTICK.sub("'", text)
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")
+
+
+def _raised(match: re.Match[str]) -> str:
+    """Put an exponent but ² and ³ into digits behind "^"."""
+    written = match[1]
+    return written if written in "²³" else "^" + unicodedata.normalize("NFKC", written).replace("\u2212", "-")
+
+
+def plain_numerals(text: str) -> str:
+    """Return `text` with Unicode's Roman numerals as digits, for languages whose rules know of no rulers."""
+    return _ROMAN_SIGN.sub(lambda match: f" {int(unicodedata.numeric(match.group()))} ", text)
 
 
 def _compatible(match: re.Match[str]) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Final, Literal
 
 from engines.text.normalize.english import forms as english
 from engines.text.normalize.english.reading import Reading
+from engines.text.normalize.repair import plain_numerals
 
 WrittenForms = Callable[[str], str]
 """Text in, the same text with its numbers, dates, money, signs and abbreviations in words out.
@@ -16,7 +18,7 @@ Pure, callable from any thread, in time linear to the text; a text without such 
 """
 
 DateOrder = Literal["auto", "day-month", "month-day"]
-"""How 03/04/2026 is read: as the language does, or as told."""
+"""How English reads 03/04/2026: as the place does, or as told. The other languages have one order."""
 
 Trace = Callable[[str, str], None]
 """Is told the name of each rule that changed a text, and what it made of it."""
@@ -36,7 +38,19 @@ def written_forms(language: str, *, date_order: DateOrder = "auto") -> WrittenFo
 def traced_forms(language: str, *, date_order: DateOrder = "auto") -> Callable[[str, Trace | None], str] | None:
     """Return the same rules, which also tell what each of them did."""
     reading = english_reading(language, date_order=date_order)
-    return None if reading is None else lambda text, told: _english(text, reading, told)
+    if reading is not None:
+        return lambda text, told: _english(text, reading, told)
+    from engines.text.normalize.tongues.table import written_forms as forms_of  # noqa: PLC0415  English needs none of it
+
+    forms = forms_of(language)
+    return None if forms is None else partial(_foreign, forms)
+
+
+def _foreign(forms: WrittenForms, text: str, told: Trace | None) -> str:
+    made = forms(plain_numerals(text))
+    if told:
+        told("written forms", made)
+    return made
 
 
 def english_reading(language: str, *, date_order: DateOrder = "auto") -> Reading | None:

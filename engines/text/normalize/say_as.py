@@ -15,4 +15,8 @@ def say_as(text: str, interpret_as: str, fmt: str | None, language: str) -> str 
     none.
     """
     reading = english_reading(language)
-    return None if reading is None else said_as(repair(text), interpret_as, fmt, reading)
+    if reading is not None:
+        return said_as(repair(text), interpret_as, fmt, reading)
+    from engines.text.normalize.tongues.table import say_as as told_as  # noqa: PLC0415  English needs none of it
+
+    return told_as(repair(text), interpret_as, fmt, language)

@@ -90,3 +90,22 @@ def test_a_text_that_grows_is_divided_without_loss(parts: list[str], least_chars
 )
 def test_what_is_complete_is_known_once_something_follows(text: str, ready: str) -> None:
     assert complete(text, least_chars=10) == (ready, text[len(ready) :])
+
+
+@pytest.mark.parametrize(
+    ("text", "ready"),
+    [
+        ("We saw Dr. Smith. He", "We saw Dr. Smith."),
+        ("It was written by J. R. Kim. He", "It was written by J. R. Kim."),
+        ("At 9 a.m. we left. Then", "At 9 a.m. we left."),
+        ("It opens at 9 a.m. Be there", "It opens at 9 a.m."),
+        ("Es gibt z.B. diese hier. Und", "Es gibt z.B. diese hier."),
+        ("In the U.S. this is so. And", "In the U.S. this is so."),
+        ("He took plan B with no. 5 in hand. Then", "He took plan B with no. 5 in hand."),
+        ("That was I. Then", "That was I."),
+        ("It is version 1.2.3 now. And", "It is version 1.2.3 now."),
+    ],
+)
+def test_a_full_stop_within_a_sentence_ends_none(text: str, ready: str) -> None:
+    assert complete(text, least_chars=10) == (ready, text[len(ready) :])
+    assert next(blocks(text, max_chars=len(text) - 1)) == ready

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from engines.text.normalize.english.patterns import FUNCTION_WORDS, next_word, stop_after
+from engines.text.normalize.english.patterns import FUNCTION_WORDS, next_word, rewrite, stop_after
 from engines.text.normalize.english.reading import Reading
 
 TITLES: Final = {
@@ -26,11 +26,12 @@ PLAIN: Final = {
     "intl": "international",
     "natl": "national", "mfg": "manufacturing", "mgr": "manager", "hrs": "hours", "hr": "hour", "mins": "minutes",
     "secs": "seconds", "sec": "second", "yrs": "years", "yr": "year", "lbs": "pounds", "oz": "ounces",
-    "tbsp": "tablespoon", "tsp": "teaspoon", "appt": "appointment", "attn": "attention", "ext": "extension",
+    "tbsp": "tablespoon", "tsp": "teaspoon", "appt": "appointment", "attn": "attention", "esq": "esquire",
+    "ext": "extension",
 }  # fmt: skip
 """With a full stop, wherever they stand. Those that are words too have a full stop within a sentence only."""
 
-_ALSO_WORDS: Final = frozenset("max min temp sec esp ext co".split())
+_ALSO_WORDS: Final = frozenset("max min temp sec esp ext".split())
 _NUMBERED: Final = {
     "no": "number", "nos": "numbers", "nr": "number", "vol": "volume", "vols": "volumes", "fig": "figure",
     "figs": "figures", "ch": "chapter", "chap": "chapter", "p": "page", "pp": "pages", "pg": "page", "sec": "section",
@@ -41,7 +42,10 @@ _NUMBERED: Final = {
 """With a full stop, before a number."""
 
 _TITLE: Final = re.compile(rf"\b({'|'.join(TITLES)})(?:\. ?| )(?=(?:[A-Z]\.|[A-Z][^\W\d_]))")
-_TITLE_DOT: Final = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof)\.(?= ?[a-z])")
+_TITLE_DOT: Final = re.compile(
+    r"(?<![\w.])(Mr|Mrs|Ms|Prof|Dr)\.|\b(Mr|Mrs|Ms|Dr)(?= (?:and|&) (?:Mr|Mrs|Ms|Dr|mister|misses|miss|doctor)\b)"
+)
+_NAME_BEFORE: Final = re.compile(r"[A-Z][a-z]{1,30} $")
 _WITH_STOP: Final = re.compile(rf"(?<![\w.])({'|'.join(PLAIN)})\.(?!\w)", re.IGNORECASE)
 _WITHOUT_STOP: Final = re.compile(r"\b(vs|approx|dept)\b(?!\.)")
 _BEFORE_NUMBER: Final = re.compile(rf"(?<![\w.])({'|'.join(_NUMBERED)})\. ?(?=\d)", re.IGNORECASE)
@@ -56,6 +60,7 @@ _LATIN_FORM: Final = re.compile(
 )
 _SLASHED: Final = {"w/o": "without", "w/": "with", "c/o": "care of", "b/c": "because", "n/a": "not applicable"}
 _SLASHED_FORM: Final = re.compile(r"(?<![\w/])(w/o|c/o|b/c|w/(?= ?[A-Za-z]))(?![/])\b", re.IGNORECASE)
+_SECRETARY: Final = re.compile(r"\bSec\. (?=of\b|[A-Z][a-z])")
 _DEGREE: Final = re.compile(r"\b(Ph|Ed|Psy)\. ?D\b\.?|\b(M|B|D|LL)\.(Sc|Ed|Phil|Eng|Tech|Arch)\b\.?")
 _INITIALISM: Final = re.compile(
     r"(?<![\w.'’])((?:[A-Z]\. ?){1,7}[A-Z])\.(?![\w])|(?<![\w.])((?:[a-z]\.){1,5}[a-z])\.(?!\w)"
@@ -67,25 +72,42 @@ _SINGLE_NAMES: Final = frozenset(
 _CODE_OF_NAME: Final = re.compile(r"([A-Za-z]+)[ ]$")
 
 
+_SPELLED: Final = re.compile(r"\b(EPAM|ETA|GPIO|IMEI|YMCA|BYOB|NCAA|IGBT|EUR|AKA)\b(?!\.)")
+"""Acronyms of letters that espeak-ng reads as words. All others of some 200 common ones it reads right."""
+
+
+def acronyms(text: str, _: Reading) -> str:
+    """Part the letters of acronyms that would be read as words."""
+    if not any(sign.islower() for sign in text):
+        return text  # in capitals throughout, words are words
+    return rewrite(_SPELLED, lambda match: ".".join(match[1]), text)
+
+
 def abbreviations(text: str, _: Reading) -> str:
     """Put abbreviations into words and take the full stops that end no sentence."""
-    text = _NUMERO.sub("number ", text)
+    text = rewrite(_NUMERO, "number ", text)
     if "/" in text:
-        text = _SLASHED_FORM.sub(lambda match: _SLASHED[match[1].lower()], text)
-    text = _TITLE.sub(lambda match: TITLES[match[1]] + " ", text)
-    text = _SUFFIX.sub(lambda match: f" {PLAIN[match[1].lower()]}", text)
-    text = _WITHOUT_STOP.sub(lambda match: PLAIN[match[1].lower()], text)
+        text = rewrite(_SLASHED_FORM, lambda match: _SLASHED[match[1].lower()], text)
+    text = rewrite(_TITLE, lambda match: TITLES[match[1]] + " ", text)
+    text = rewrite(_SUFFIX, lambda match: f" {PLAIN[match[1].lower()]}", text)
+    text = rewrite(_TITLE_DOT, _title_dot, text)
+    text = rewrite(_WITHOUT_STOP, lambda match: PLAIN[match[1].lower()], text)
     if "." not in text:
         return text
-    text = _TITLE_DOT.sub(lambda match: TITLES[match[1]], text)
-    text = _LATIN_FORM.sub(
-        lambda match: _LATIN[match[1].lower().replace(" ", "") if match[1] != "et al" else "et al"], text
-    )
-    text = _DEGREE.sub(lambda match: re.sub(r"[. ]", "", match.group()) + stop_after(match.string, match.end()), text)
-    text = _BEFORE_NUMBER.sub(lambda match: _cased(match[1], _NUMBERED[match[1].lower()]) + " ", text)
-    text = _INITIALISM.sub(_initialism, text)
-    text = _INITIAL.sub(_initial, text)
-    return _WITH_STOP.sub(_with_stop, text)
+    text = rewrite(_SECRETARY, "secretary ", text)
+    text = rewrite(_LATIN_FORM, lambda match: _LATIN[match[1].lower().replace(". ", ".")], text)
+    text = rewrite(_DEGREE, _degree, text)
+    text = rewrite(_BEFORE_NUMBER, lambda match: _cased(match[1], _NUMBERED[match[1].lower()]) + " ", text)
+    text = rewrite(_INITIALISM, _initialism, text)
+    text = rewrite(_INITIAL, _initial, text)
+    return rewrite(_WITH_STOP, _with_stop, text)
+
+
+def _title_dot(match: re.Match[str]) -> str:
+    """Read a title without a name; "Dr." behind a name is a street."""
+    if match[1] == "Dr" and _NAME_BEFORE.search(match.string[max(0, match.start() - 32) : match.start()]):
+        return f"Drive{stop_after(match.string, match.end())}"
+    return TITLES[match[1] or match[2]]
 
 
 def _cased(written: str, words: str) -> str:
@@ -98,6 +120,10 @@ def _with_stop(match: re.Match[str]) -> str:
     if written in _ALSO_WORDS and (stop or not next_word(match.string, match.end())):
         return match.group()
     return PLAIN[written] + stop
+
+
+def _degree(match: re.Match[str]) -> str:
+    return re.sub(r"[. ]", "", match.group()) + stop_after(match.string, match.end())
 
 
 def _initialism(match: re.Match[str]) -> str:

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from engines.text.normalize.english.numbers import cardinal, digits
-from engines.text.normalize.english.patterns import FUNCTION_WORDS, begins_sentence
+from engines.text.normalize.english.patterns import FUNCTION_WORDS, begins_sentence, rewrite
 from engines.text.normalize.english.reading import Reading
 
 STREETS: Final = {
@@ -57,14 +57,14 @@ _ROOMS: Final = {"Apt": "Apartment", "Ste": "Suite", "Bldg": "Building", "Fl": "
 
 def addresses(text: str, _: Reading) -> str:
     """Put postal addresses into words: "fourteen twenty eight Elm Street"."""
-    if any(sign.isdigit() for sign in text):
-        text = _APARTMENT.sub(lambda match: _ROOMS[match[1]] + " ", text)
-        text = _ADDRESS.sub(_address, text)
-        text = _ORDINAL_STREET.sub(lambda match: f"{match[1]} {STREETS[match[2].lower()]}{_stop(match)}", text)
-        text = _ZIP.sub(lambda match: f"{match[1]} {_zip(match[2], match[3])}", text)
-    text = _STATE.sub(_state, text)
-    text = _SAINT.sub(_saint, text)
-    return _ROAD.sub(lambda match: STREETS[match[1].lower()] + _stop(match), text)
+    if any(sign.isdecimal() for sign in text):
+        text = rewrite(_APARTMENT, lambda match: _ROOMS[match[1]] + " ", text)
+        text = rewrite(_ADDRESS, _address, text)
+        text = rewrite(_ORDINAL_STREET, lambda match: f"{match[1]} {STREETS[match[2].lower()]}{_stop(match)}", text)
+        text = rewrite(_ZIP, lambda match: f"{match[1]} {_zip(match[2], match[3])}", text)
+    text = rewrite(_STATE, _state, text)
+    text = rewrite(_SAINT, _saint, text)
+    return rewrite(_ROAD, lambda match: STREETS[match[1].lower()] + _stop(match), text)
 
 
 def house_number(written: str) -> str:

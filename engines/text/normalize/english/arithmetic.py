@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from engines.text.normalize.english.patterns import rewrite
 from engines.text.normalize.english.reading import Reading
 
 _OPERAND: Final = (
@@ -29,6 +30,7 @@ _RELATIONS: Final = {
 }  # fmt: skip
 _RELATION: Final = re.compile(r"\s?(<=|>=|!=|==|[≤≥≠≈≡∝∈→⇒∞∑∏∫∂∆÷√∛])\s?|(?<=[\w)]) ?([<>]) ?(?=[\w(.-])")
 _PLUS: Final = re.compile(r"(?<=[\w)])\s?\+\s?(?=[\w(])")
+_EQUALS: Final = re.compile(r"(?<=[\w)])\s?=\s?(?=[\w(.-])")
 _TIMES: Final = re.compile(r"(?<=[\w)])\s?[×·]\s?(?=[\w(])")
 _POWER: Final = re.compile(r"(?<=[A-Za-z\d)])(?:\^\(?(-?\d{1,3}|[a-z])\b\)?|([²³]))")
 _POWERS: Final = {"2": "squared", "3": "cubed", "²": "squared", "³": "cubed"}
@@ -45,15 +47,16 @@ _GREEK_LETTER: Final = re.compile(f"(?<![^\\W\\d_])([{''.join(_GREEK)}])(?![^\\W
 
 def arithmetic(text: str, _: Reading) -> str:
     """Put equations, comparisons, powers and single Greek letters into words."""
-    text = _EQUATION.sub(_equation, text)
-    text = _TEN.sub(_ten, text)
-    text = _POWER.sub(lambda match: " " + _power(match[1] or match[2]), text)
-    text = _MINUS_SPACED.sub(" minus ", text)
-    text = _PLUS_MINUS.sub(" plus or minus ", text)
-    text = _RELATION.sub(lambda match: f" {_RELATIONS[match[1] or match[2]]} ", text)
-    text = _PLUS.sub(" plus ", text)
-    text = _TIMES.sub(" times ", text)
-    return _GREEK_LETTER.sub(lambda match: _GREEK[match[1]], text)
+    text = rewrite(_EQUATION, _equation, text)
+    text = rewrite(_TEN, _ten, text)
+    text = rewrite(_POWER, lambda match: " " + _power(match[1] or match[2]), text)
+    text = rewrite(_MINUS_SPACED, " minus ", text)
+    text = rewrite(_PLUS_MINUS, " plus or minus ", text)
+    text = rewrite(_RELATION, lambda match: f" {_RELATIONS[match[1] or match[2]]} ", text)
+    text = rewrite(_PLUS, " plus ", text)
+    text = rewrite(_EQUALS, " equals ", text)
+    text = rewrite(_TIMES, " times ", text)
+    return rewrite(_GREEK_LETTER, lambda match: _GREEK[match[1]], text)
 
 
 def _equation(match: re.Match[str]) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from engines.text.normalize.english.numbers import cardinal, decade, ordinal, two_figures, year
-from engines.text.normalize.english.patterns import word_before
+from engines.text.normalize.english.patterns import rewrite, word_before
 from engines.text.normalize.english.reading import Reading
 
 MONTHS: Final = ("january february march april may june july august september october november december").split()
@@ -24,6 +26,10 @@ _FLAGS: Final = re.IGNORECASE
 
 _WEEKDAY: Final = re.compile(
     rf"\b(mon|tues?|wed|thu(?:rs?)?|fri|sat|sun)\b\.?(?=,? (?:the )?(?:\d{{1,2}}(?:st|nd|rd|th)? )?{_MONTH})", _FLAGS
+)
+_DAY_NAME: Final = r"(mon|tues?|wed|thu(?:rs?)?|fri|sat|sun)\b\.?"
+_WEEKDAYS: Final = re.compile(
+    rf"\b{_DAY_NAME} ?[-–] ?{_DAY_NAME}|\b{_DAY_NAME}(?=:? \d{{1,2}}(?::\d\d| ?[-–]| ?[ap]\.?m))", _FLAGS
 )
 _MONTH_DAY: Final = re.compile(
     rf"(?<![\w-]){_MONTH}[ -]?(?<=[ -]){_DAY}(?:[ ]?[-–][ ]?(?P<until>0?[1-9]|[12]\d|3[01])(?![\d-]))?"
@@ -57,8 +63,12 @@ _YEARS: Final = re.compile(r"(?<![\w.,/$£€:+-])([12]\d{3}) ?([-–]) ?([12]\d
 def dates(text: str, reading: Reading) -> str:
     """Put dates into words. A year without a month is read where whole numbers are."""
     for pattern, words in _READERS:
-        text = pattern.sub(lambda match, words=words: words(match, reading), text)  # type: ignore[misc]  # bound at once
+        text = rewrite(pattern, partial(_read, words=words, reading=reading), text)
     return text
+
+
+def _read(match: re.Match[str], words: Callable[[re.Match[str], Reading], str], reading: Reading) -> str:
+    return words(match, reading)
 
 
 def month_name(written: str) -> str:
@@ -76,6 +86,12 @@ def spoken_date(month: int, day: int, of_year: str, reading: Reading) -> str:
 
 def _weekday(match: re.Match[str], _: Reading) -> str:
     return _DAYS[match.group(1).lower()]
+
+
+def _weekdays(match: re.Match[str], _: Reading) -> str:
+    if match[3]:
+        return _DAYS[match[3].lower()]
+    return f"{_DAYS[match[1].lower()]} to {_DAYS[match[2].lower()]}"
 
 
 def _month_day(match: re.Match[str], _: Reading) -> str:
@@ -118,7 +134,9 @@ def _numeric(match: re.Match[str], reading: Reading) -> str:
 
 def _short(match: re.Match[str], reading: Reading) -> str:
     first, second = int(match[1]), int(match[2])
-    if word_before(match.string, match.start()) not in _SHORT_AFTER or min(first, second) > len(MONTHS):
+    if not match.string[max(0, match.start() - 2) : match.start() - 1].isalpha():
+        return match.group()
+    if min(first, second) > len(MONTHS) or word_before(match.string, match.start()) not in _SHORT_AFTER:
         return match.group()
     day_first = first > len(MONTHS) or (reading.day_first and second <= len(MONTHS))
     day, month = (first, second) if day_first else (second, first)
@@ -151,12 +169,13 @@ def _short_year(match: re.Match[str], _: Reading) -> str:
 
 def _years(match: re.Match[str], _: Reading) -> str:
     first, second = match[1], match[3]
-    if len(second) < len(first) and int(second) <= int(first[2:]):
+    if second[0] == "0":
         return match.group()
     return f"{year(first)} to {year(second) if len(second) == len(first) else two_figures(int(second))}"
 
 
 _READERS: Final = (
+    (_WEEKDAYS, _weekdays),
     (_WEEKDAY, _weekday),
     (_ISO, _iso),
     (_NUMERIC, _numeric),

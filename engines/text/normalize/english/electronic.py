@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from engines.text.normalize.english.numbers import digits, is_year, whole, year
+from engines.text.normalize.english.patterns import rewrite
 from engines.text.normalize.english.reading import Reading
 
 _URL: Final = re.compile(
@@ -55,18 +56,18 @@ _PARTS: Final = re.compile(rf"(?:{'|'.join(_KNOWN_PARTS)}){{2,5}}")
 def electronic(text: str, reading: Reading) -> str:
     """Put addresses into words. A web address within a sentence loses what nobody would say: scheme and query."""
     if "://" in text:
-        text = _URL.sub(lambda match: _url(match, reading), text)
+        text = rewrite(_URL, lambda match: _url(match, reading), text)
     if "@" in text:
-        text = _MAIL.sub(_mail, text)
-        text = _HANDLE.sub(lambda match: f"at {_camel(match[1])}", text)
+        text = rewrite(_MAIL, _mail, text)
+        text = rewrite(_HANDLE, lambda match: f"at {_camel(match[1])}", text)
     if "." in text:
-        text = _HOST.sub(_host, text)
+        text = rewrite(_HOST, _host, text)
     if "/" in text:
-        text = _PATH.sub(lambda match: spelled(match.group()), text)
+        text = rewrite(_PATH, lambda match: spelled(match.group()), text)
     if "\\" in text:
-        text = _DRIVE.sub(lambda match: f"{match[1]} colon backslash {spelled(match[2])}", text)
+        text = rewrite(_DRIVE, lambda match: f"{match[1]} colon backslash {spelled(match[2])}", text)
     if "#" in text:
-        text = _HASHTAG.sub(lambda match: f"hashtag {_camel(match[1])}", text)
+        text = rewrite(_HASHTAG, lambda match: f"hashtag {_camel(match[1])}", text)
     return text
 
 
@@ -74,7 +75,7 @@ def spelled(address: str) -> str:
     """Return an address in words: its words as words, its figures one by one, its signs by name."""
     words = []
     for piece in _PIECES.findall(address):
-        if piece.isdigit():
+        if piece.isdecimal():
             words.append(digits(piece))
         elif piece in SIGNS:
             words.append(SIGNS[piece])
@@ -110,7 +111,7 @@ def _host(match: re.Match[str]) -> str:
     if host.lower() in _WITHOUT_DOTS or all(len(label) == 1 for label in labels) or not re.search(r"[^\W\d_]", host):
         return match.group()
     before = labels[-2]
-    if last.lower() in {"am", "pm"} and before.isdigit():
+    if last.lower() in {"am", "pm"} and before.isdecimal():
         return match.group()
     if last[0].isupper() and not last.isupper() and before[-1:].islower():
         return match.group().replace(".", ". ")  # two sentences without a space
@@ -122,4 +123,4 @@ def _host(match: re.Match[str]) -> str:
 def _camel(written: str) -> str:
     """Return a hashtag's or handle's words: "RobotDay2024" as "Robot Day twenty twenty four"."""
     parts = (part for part in _CAMEL.split(written) if part)
-    return " ".join((year(part) if is_year(part) else whole(part)) if part.isdigit() else part for part in parts)
+    return " ".join((year(part) if is_year(part) else whole(part)) if part.isdecimal() else part for part in parts)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from engines.text.normalize.english.abbreviations import PLAIN, TITLES, abbreviations
+from engines.text.normalize.english.abbreviations import PLAIN, TITLES, abbreviations, acronyms
 from engines.text.normalize.english.addresses import STREETS, addresses
 from engines.text.normalize.english.arithmetic import arithmetic
 from engines.text.normalize.english.dates import dates
@@ -43,6 +43,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     ("serials", serials),
     ("whole numbers", wholes),
     ("signs", signs),
+    ("acronyms", acronyms),
 )
 """In this order: what has the most around it first, since it leaves only words to the next."""
 
@@ -50,7 +51,8 @@ _FORMS: Final = re.compile(
     r"[\d$£€¥₹₩₪₽₺₫฿₱₴₦₿¢%&@#+=*~^_\\/<>°©®™§¶÷×±√∛‰−№♯♭≤≥≠≈≡∝∈→⇒∞∑∏∫∂∆²³\u2160-\u2188\u0391-\u03c9]"
 )
 _SHORT: Final = re.compile(
-    r"[IVXLCDM]{2}|\b[IVX]\b(?!['’]| [a-z])|\b[A-Za-z]\. ?[A-Za-z]\.?(?!\w)|\b[A-HJ-Z]\.|\w\.[A-Za-z]|, [A-Z]{2}\b"
+    r"[IVXLCDM]{2}|[A-Z]{3}|\b[IVX]\b(?!['’]| [a-z])"
+    r"|\b[A-Za-z]\. ?[A-Za-z]\.?(?!\w)|\b[A-HJ-Z]\.|\w\.[A-Za-z]|, [A-Z]{2}\b"
     rf"|\b(?:{'|'.join(TITLES)})\b|\b(?i:vs|etc|approx|dept|jr|sr|(?:{'|'.join([*PLAIN, *STREETS])})\.)(?!\w)|\bSt\b"
 )
 """What may be in a text without digits and signs: abbreviations, initials, Roman numerals, states."""

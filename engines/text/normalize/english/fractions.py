@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from engines.text.normalize.english.numbers import cardinal, ordinal, plural, whole
+from engines.text.normalize.english.patterns import rewrite
 from engines.text.normalize.english.reading import Reading
 
 MIXED: Final = r"(?:(?:(?P<whole>\d{1,9}) (?=\d{1,9}/))?(?P<top>\d{1,9})/(?P<bottom>[1-9]\d{0,8})(?![\d/])(?!\.\d))?"
@@ -27,7 +28,7 @@ _SAYINGS: Final = {
 
 def fractions(text: str, reading: Reading) -> str:
     """Put fractions into words: "one quarter", "two and three quarters"."""
-    return _FRACTION.sub(lambda match: _fraction(match, reading), text) if "/" in text else text
+    return rewrite(_FRACTION, lambda match: _fraction(match, reading), text) if "/" in text else text
 
 
 def spoken_fraction(whole_part: str | None, top: str, bottom: str) -> str:

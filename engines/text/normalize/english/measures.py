@@ -7,14 +7,14 @@ from typing import Final
 
 from engines.text.normalize.english.fractions import MIXED, spoken_fraction
 from engines.text.normalize.english.numbers import decimal
-from engines.text.normalize.english.patterns import DECIMAL, begins_sentence, word_before
+from engines.text.normalize.english.patterns import DECIMAL, begins_sentence, rewrite, word_before
 from engines.text.normalize.english.reading import Reading
 from engines.text.normalize.english.units import DOUBTFUL, LENGTHS, UNITS
 
 _UNIT: Final = "|".join(re.escape(unit) for unit in sorted(UNITS, key=lambda unit: (-len(unit), unit)))
 _POWER: Final = r"(?:\^?[23](?!\d)|[²³])"
 _QUANTITY: Final = re.compile(
-    rf"(?P<sign>(?<![\w.,)\]%°-])[-±])?(?<![\w.,:/$£€¥])(?<![^\W\d_]-)(?=[.\d]){MIXED}(?P<amount>{DECIMAL})?"
+    rf"(?P<sign>(?<![\w.,)\]%°^-])[-±])?(?<![\w.,:/$£€¥^])(?<!\^-)(?<![^\W\d_]-)(?=[.\d]){MIXED}(?P<amount>{DECIMAL})?"
     rf"(?: ?(?P<to>[-–]|to) ?(?P<minus2>-)?(?P<amount2>{DECIMAL}))?"
     rf"(?P<gap>[ -]?)(?P<unit>{_UNIT})(?P<power>{_POWER})?(?:/(?P<per>{_UNIT})(?P<per_power>{_POWER})?)?"
     r"(?![\w°²³]|[.'’]\w|/\w)(?P<stop>\.?)"
@@ -38,13 +38,13 @@ _LETTERS: Final = frozenset("B L N t".split())
 
 def measures(text: str, reading: Reading) -> str:
     """Put quantities into words, the unit's plural by value."""
-    text = _FEET.sub(_feet, text)
+    text = rewrite(_FEET, _feet, text)
     if text.count('"') == 1:
-        text = _INCHES.sub(lambda match: f"{decimal(match[1])} {'inch' if match[1] == '1' else 'inches'}", text)
-    text = _UNIT_RANGE.sub(lambda match: f"{match[1]}–", text)
-    text = _QUANTITY.sub(lambda match: _quantity(match, reading), text)
-    text = _AFTER_PER.sub(lambda match: unit_name(match[1], match[2], many=False, british=reading.british), text)
-    return _DEGREES.sub(lambda match: unit_name("°" + match[1]), text)
+        text = rewrite(_INCHES, lambda match: f"{decimal(match[1])} {'inch' if match[1] == '1' else 'inches'}", text)
+    text = rewrite(_UNIT_RANGE, lambda match: f"{match[1]}–", text)
+    text = rewrite(_QUANTITY, lambda match: _quantity(match, reading), text)
+    text = rewrite(_AFTER_PER, lambda match: unit_name(match[1], match[2], many=False, british=reading.british), text)
+    return rewrite(_DEGREES, lambda match: unit_name("°" + match[1]), text)
 
 
 def unit_name(written: str, power: str | None = None, *, many: bool = True, british: bool = False) -> str:
@@ -104,7 +104,7 @@ def _no_unit(match: re.Match[str], reading: Reading) -> bool:
 
 def _is_decade(match: re.Match[str], reading: Reading) -> bool:
     amount = match["amount"] or ""
-    if len(amount) == len("1980"):
+    if re.fullmatch(r"\d{4}", amount):
         return True
     after = word_before(match.string, match.start())
     return not match["gap"] and bool(re.fullmatch("[2-9]0", amount)) and (reading.alone or after in _DECADE_AFTER)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engines.text.normalize.english.numbers import cardinal, decimal, whole
-from engines.text.normalize.english.patterns import DECIMAL
+from engines.text.normalize.english.patterns import DECIMAL, rewrite
 from engines.text.normalize.english.reading import Reading
 
 
@@ -70,14 +70,17 @@ _PERIODS: Final = {
     "mi": "mile", "ft": "foot", "kWh": "kilowatt hour", "MWh": "megawatt hour", "GB": "gigabyte", "pp": "person",
 }  # fmt: skip
 
-_SIGN: Final = r"(?P<sign>(?:US|CA|AU|NZ|HK|NT|[CASR])?\$|[£€¥₹₩₪₽₺₫฿₱₴₦₿]|(?:" + "|".join(_CODES) + r")\b ?|Rs\.? ?)"
+_SIGN: Final = (
+    r"(?P<sign>(?<![A-Za-z])(?:US|CA|AU|NZ|HK|NT|[CASR])\$|[$£€¥₹₩₪₽₺₫฿₱₴₦₿]"
+    r"|(?<![A-Za-z])(?:" + "|".join(_CODES) + r")\b ?|(?<![A-Za-z])Rs\.? ?)"
+)
 _MAGNITUDE: Final = (
     r"(?:[ -]?(?P<{0}>(?:thousand|million|billion|trillion|quadrillion)\b)"
     r"| ?(?P<{0}1>[KkMBT]|bn|Bn|mn|tn|m|b)(?![\w/]))?"
 )
 _PER: Final = r"(?:/(?P<per>[A-Za-z]{1,12})(?![\w/])\.?)?"
 _AMOUNT: Final = re.compile(
-    rf"(?P<minus>(?<![\w)])-)?(?<![A-Za-z]){_SIGN}(?P<minus2>-)?(?P<amount>{DECIMAL})(?!\d)"
+    rf"(?P<minus>(?<![\w)])-)?{_SIGN}(?P<minus2>-)?(?P<amount>{DECIMAL})(?!\d)"
     + _MAGNITUDE.format("size")
     + rf"(?: ?[-–] ?(?P<sign2>{_SIGN.replace('?P<sign>', '?:')})?(?P<amount2>{DECIMAL})(?![\d-])"
     + _MAGNITUDE.format("bulk")
@@ -96,11 +99,11 @@ _SMALLER: Final = re.compile(r"(?<![\w.,])(\d{1,2})p\b")
 
 def money(text: str, reading: Reading) -> str:
     """Put amounts into words, the unit behind the number: "twenty dollars fifty cents"."""
-    text = _AMOUNT.sub(lambda match: _amount(match, reading), text)
-    text = _SIGN_AFTER.sub(lambda match: _sign_after(match, reading), text)
-    text = _CENTS.sub(lambda match: f"{decimal(match[1])} {'cent' if match[1] == '1' else 'cents'}", text)
+    text = rewrite(_AMOUNT, lambda match: _amount(match, reading), text)
+    text = rewrite(_SIGN_AFTER, lambda match: _sign_after(match, reading), text)
+    text = rewrite(_CENTS, lambda match: f"{decimal(match[1])} {'cent' if match[1] == '1' else 'cents'}", text)
     if reading.british:
-        text = _SMALLER.sub(lambda match: f"{whole(match[1])} {'penny' if match[1] == '1' else 'pence'}", text)
+        text = rewrite(_SMALLER, lambda match: f"{whole(match[1])} {'penny' if match[1] == '1' else 'pence'}", text)
     return text
 
 

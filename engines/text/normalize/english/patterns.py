@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 WHOLE: Final = r"(?:\d{1,3}(?:,\d{3}){1,6}(?![\d])|\d{1,24}(?!\d))"
@@ -72,3 +73,24 @@ def _is_plural(word: str) -> bool:
     if word in _IRREGULAR_PLURALS:
         return True
     return word.islower() and word.endswith("s") and not word.endswith(("ss", "us", "is")) and word not in _NO_PLURALS
+
+
+def rewrite(pattern: re.Pattern[str], words: Callable[[re.Match[str]], str] | str, text: str) -> str:
+    """Return `text` with each match put into words, apart from letters and figures that it touched.
+
+    What `words` gives back as it was stays where it was. A string is expanded as `re.sub` does.
+    """
+    made: list[str] = []
+    done = 0
+    for match in pattern.finditer(text):
+        said = match.expand(words) if isinstance(words, str) else words(match)
+        start, end = match.span()
+        if said != match.group():
+            touches = start == done if made else text[start - 1 : start].isalnum()
+            if said[:1].isalnum() and (touches or (start and text[start - 1].isalnum())):
+                said = " " + said
+            if said[-1:].isalnum() and text[end : end + 1].isalnum():
+                said += " "
+        made += [text[done:start], said]
+        done = end
+    return "".join([*made, text[done:]]) if made else text

@@ -15,7 +15,7 @@ from engines.text.normalize.english.numbers import (
     whole,
     year,
 )
-from engines.text.normalize.english.patterns import DECIMAL, WHOLE, counts, next_word, word_before
+from engines.text.normalize.english.patterns import DECIMAL, WHOLE, counts, next_word, rewrite, word_before
 from engines.text.normalize.english.reading import Reading
 
 _ORDINAL: Final = re.compile(rf"(?<![\w.,/])({WHOLE})(st|nd|rd|th)\b", re.IGNORECASE)
@@ -39,36 +39,39 @@ _YEAR_AFTER: Final = frozenset(
     "in since year years until till by from before after during circa around spring summer autumn fall winter to and "
     "january february march april may june july august september october november december".split()
 )
-_RANGE_AFTER: Final = frozenset("pages page chapters ages aged lines rooms items steps gates platforms verses".split())
+_RANGE_AFTER: Final = frozenset(
+    "pages page chapters ages aged lines rooms items steps gates platforms verses "
+    "monday tuesday wednesday thursday friday saturday sunday".split()
+)
 _QUIET_AFTER: Final = frozenset("page pages chapter chapters section line lines room rooms".split())
 
 
 def ordinals(text: str, reading: Reading) -> str:
     """Put ordinals into words. A wrong suffix is read by value in a sentence, and as it stands where it is alone."""
-    return _ORDINAL.sub(lambda match: _ordinal(match, reading), text)
+    return rewrite(_ORDINAL, lambda match: _ordinal(match, reading), text)
 
 
 def ranges(text: str, reading: Reading) -> str:
     """Say "to" in "pages 5-10", and "by" in "1920 x 1080"."""
-    text = _DIMENSIONS.sub(lambda match: _dimensions(match, reading), text)
-    return _RANGE.sub(lambda match: _range(match, reading), text)
+    text = rewrite(_DIMENSIONS, lambda match: _dimensions(match, reading), text)
+    return rewrite(_RANGE, lambda match: _range(match, reading), text)
 
 
 def decimals(text: str, reading: Reading) -> str:
     """Put versions, plans such as 401(k), and numbers with a decimal point into words."""
-    text = _PLAN.sub(_plan, text)
-    text = _SPACED_THOUSANDS.sub(lambda match: _spaced(match, reading), text)
+    text = rewrite(_PLAN, _plan, text)
+    text = rewrite(_SPACED_THOUSANDS, lambda match: _spaced(match, reading), text)
     if "." in text:
-        text = _DOTTED_THOUSANDS.sub(lambda match: cardinal(int(match.group().replace(".", ""))), text)
-        text = _VERSION.sub(_version, text)
-        text = _DECIMAL.sub(lambda match: _decimal(match, reading), text)
+        text = rewrite(_DOTTED_THOUSANDS, lambda match: cardinal(int(match.group().replace(".", ""))), text)
+        text = rewrite(_VERSION, _version, text)
+        text = rewrite(_DECIMAL, lambda match: _decimal(match, reading), text)
     return text
 
 
 def wholes(text: str, reading: Reading) -> str:
     """Put the remaining whole numbers into words: years as years, codes figure by figure, quantities as numbers."""
-    text = _RATIO.sub(lambda match: _ratio(match, reading), text)
-    return _WHOLE.sub(lambda match: _whole(match, reading), text)
+    text = rewrite(_RATIO, lambda match: _ratio(match, reading), text)
+    return rewrite(_WHOLE, lambda match: _whole(match, reading), text)
 
 
 def spoken_whole(written: str, *, counted: bool, after: str, reading: Reading) -> str:

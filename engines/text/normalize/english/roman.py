@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from engines.text.normalize.english.numbers import cardinal, ordinal
-from engines.text.normalize.english.patterns import FUNCTION_WORDS
+from engines.text.normalize.english.patterns import FUNCTION_WORDS, rewrite
 from engines.text.normalize.english.reading import Reading
 
 _VALUES: Final = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
@@ -35,8 +35,8 @@ _AFTER_NAME: Final = re.compile(rf"\b([A-Z][a-z]+)( )({_ROMAN})(?![\w'’.-]\w|\
 _CENTURY: Final = re.compile(
     rf"\b({_ROMAN})(?:th|st|nd|rd)?(?= (?:century|centuries|dynasty|Olympi|congress|edition))", re.IGNORECASE
 )
-_LONG: Final = re.compile(rf"\b(?=[MDCLXVI]{{4,15}}\b)({_ROMAN})\b")
-_LISTED: Final = re.compile(rf"^(\s*)(?=[IVX]{{2,}})({_ROMAN})(?=[.)] )", re.MULTILINE)
+_LONG: Final = re.compile(rf"\b(?=[MDCLXVI]{{4,15}}\b)({_ROMAN})(?<=[MDCLXVI])\b")
+_LISTED: Final = re.compile(rf"^([ \t]{{0,20}})(?=[IVX]{{2,}})({_ROMAN})(?=[.)] )", re.MULTILINE)
 _WORDS: Final = frozenset({"MIX", "MILD", "CIVIL", "LIVID", "VIVID", "MIMIC", "MILL", "DILL", "CIVIC", "LID", "DIM"})
 _SIGNS: Final = re.compile("[\u2160-\u2188]{1,20}")
 _SIGN_LETTERS: Final = {
@@ -53,17 +53,17 @@ _LARGE: Final = {0x2181: 5000, 0x2182: 10000, 0x2187: 50000, 0x2188: 100000}
 
 def roman(text: str, _: Reading) -> str:
     """Put Roman numerals into words: "World War two", "Henry the eighth", "Sam second"."""
-    text = _SIGNS.sub(_sign, text)
-    text = _AFTER_THING.sub(_after_thing, text)
-    text = _AFTER_RULER.sub(_after_ruler, text)
-    text = _CENTURY.sub(lambda match: ordinal(value(match[1])) if match[1] else match.group(), text)
-    text = _AFTER_NAME.sub(_after_name, text)
-    text = _LISTED.sub(lambda match: f"{match[1]}{cardinal(value(match[2]))}", text)
-    return _LONG.sub(lambda match: match[1] if match[1] in _WORDS else str(value(match[1])), text)
+    text = rewrite(_SIGNS, _sign, text)
+    text = rewrite(_AFTER_THING, _after_thing, text)
+    text = rewrite(_AFTER_RULER, _after_ruler, text)
+    text = rewrite(_CENTURY, lambda match: ordinal(value(match[1])) if match[1] else match.group(), text)
+    text = rewrite(_AFTER_NAME, _after_name, text)
+    text = rewrite(_LISTED, lambda match: f"{match[1]}{cardinal(value(match[2]))}", text)
+    return rewrite(_LONG, lambda match: match[1] if match[1] in _WORDS else str(value(match[1])), text)
 
 
 def value(numeral: str) -> int:
-    """Return the value of a Roman numeral of ASCII letters."""
+    """Return the value of a Roman numeral of ASCII letters, at least one."""
     figures = [_VALUES[letter] for letter in numeral.upper()]
     return sum(-one if one < next_one else one for one, next_one in zip(figures, [*figures[1:], 0], strict=True))
 

@@ -49,11 +49,13 @@ def _ordinal(text: str, _fmt: str, reading: Reading) -> str | None:
 
 
 def _digits(text: str, _fmt: str, _: Reading) -> str | None:
-    return _characters(text, "", _) if any(sign.isdigit() for sign in text) else None
+    if not any(sign.isdecimal() for sign in text):
+        return None
+    return digits(text) if text.isdecimal() else _characters(text, "", _)
 
 
 def _characters(text: str, _fmt: str, _: Reading) -> str:
-    """Spell: letters as capitals, which are read by their names, "a" too."""
+    """Spell: letters as capitals, with commas, for espeak-ng reads "A B" as "a bee"."""
     words = []
     for sign in text:
         if sign.isdecimal():
@@ -62,7 +64,7 @@ def _characters(text: str, _fmt: str, _: Reading) -> str:
             words.append(sign.upper() if len(sign.upper()) == 1 else sign)
         elif sign in SIGNS:
             words.append(SIGNS[sign])
-    return " ".join(words)
+    return ", ".join(words)
 
 
 def _date(text: str, fmt: str, reading: Reading) -> str | None:
@@ -71,6 +73,8 @@ def _date(text: str, fmt: str, reading: Reading) -> str | None:
     parts = _PARTS.findall(text)
     if order == "ymd" and len(parts) == 1 and len(text) == len("20260403"):
         parts = [text[:4], text[4:6], text[6:]]
+    if not parts:
+        return None
     if not order:
         order = _guessed_order(parts, reading)
     if len(order) != len(parts) or not order:
@@ -82,7 +86,7 @@ def _guessed_order(parts: list[str], reading: Reading) -> str:
     if len(parts) == 1:
         return "y"
     if parts[0].isalpha():
-        return "mdy"[: len(parts)] if len(parts) != 2 or int(parts[1] if parts[1].isdigit() else 0) <= 31 else "my"  # noqa: PLR2004
+        return "mdy"[: len(parts)] if len(parts) != 2 or int(parts[1] if parts[1].isdecimal() else 0) <= 31 else "my"  # noqa: PLR2004
     if parts[1].isalpha():
         return "dmy"[: len(parts)]
     if len(parts[0]) == len("2026"):
@@ -95,24 +99,24 @@ def _guessed_order(parts: list[str], reading: Reading) -> str:
 def _told(parts: dict[str, str], reading: Reading) -> str | None:
     """Return the words of a date's parts, None where there is no such day or month."""
     of_year = parts.get("y", "")
-    if of_year and not of_year.isdigit():
+    if of_year and not of_year.isdecimal():
         return None
     in_words = (year(of_year) if len(of_year) > 2 else whole(of_year)) if of_year else ""  # noqa: PLR2004
     month, day = parts.get("m"), parts.get("d")
     if month is None:
-        return (ordinal(int(day)) if day and day.isdigit() else in_words) or None
+        return (ordinal(int(day)) if day and day.isdecimal() else in_words) or None
     number = _month(month)
     if number is None:
         return None
     if day is None:
         return f"{MONTHS[number - 1]} {in_words}".rstrip()
-    if not day.isdigit() or not 1 <= int(day) <= 31:  # noqa: PLR2004
+    if not day.isdecimal() or not 1 <= int(day) <= 31:  # noqa: PLR2004
         return None
     return spoken_date(number, int(day), in_words, reading)
 
 
 def _month(written: str) -> int | None:
-    if written.isdigit():
+    if written.isdecimal():
         return int(written) if 1 <= int(written) <= len(MONTHS) else None
     known = any(name.startswith(written.lower()) for name in MONTHS) and len(written) > 2  # noqa: PLR2004
     return MONTHS.index(month_name(written)) + 1 if known else None
@@ -120,7 +124,7 @@ def _month(written: str) -> int | None:
 
 def _time(text: str, _fmt: str, reading: Reading) -> str | None:
     words = times(text, reading)
-    if any(sign.isdigit() for sign in words):
+    if any(sign.isdecimal() for sign in words):
         clock = _CLOCK.fullmatch(text)
         if clock is None or int(clock[1]) > 24 or int(clock[2] or 0) > 59:  # noqa: PLR2004
             return None
@@ -129,25 +133,25 @@ def _time(text: str, _fmt: str, reading: Reading) -> str | None:
 
 
 def _telephone(text: str, _fmt: str, _: Reading) -> str | None:
-    if not any(sign.isdigit() for sign in text):
+    if not any(sign.isdecimal() for sign in text):
         return None
     parts = re.findall(r"\d+|[^\W\d_]+", text)
-    if all(part.isdigit() for part in parts):
+    if all(part.isdecimal() for part in parts):
         return spoken_telephone(text)
     plus = "plus " if text.startswith("+") else ""
-    return plus + ", ".join(digits(part) if part.isdigit() else part for part in parts)
+    return plus + ", ".join(digits(part) if part.isdecimal() else part for part in parts)
 
 
 def _currency(text: str, fmt: str, reading: Reading) -> str | None:
-    return _all_read(money(f"{text} {fmt.upper()}" if fmt and text[-1:].isdigit() else text, reading), text)
+    return _all_read(money(f"{text} {fmt.upper()}" if fmt and text[-1:].isdecimal() else text, reading), text)
 
 
 def _unit(text: str, fmt: str, reading: Reading) -> str | None:
-    return _all_read(measures(f"{text} {fmt}" if fmt and text[-1:].isdigit() else text, reading), text)
+    return _all_read(measures(f"{text} {fmt}" if fmt and text[-1:].isdecimal() else text, reading), text)
 
 
 def _all_read(words: str, text: str) -> str | None:
-    return None if words == text or any(sign.isdigit() for sign in words) else words
+    return None if words == text or any(sign.isdecimal() for sign in words) else words
 
 
 _READERS: Final[dict[str, Callable[[str, str, Reading], str | None]]] = {

@@ -6,14 +6,17 @@ import re
 from typing import Final
 
 from engines.text.normalize.english.numbers import digits, mixed
-from engines.text.normalize.english.patterns import word_before
+from engines.text.normalize.english.patterns import rewrite, word_before
 from engines.text.normalize.english.reading import Reading
 
 _SERIAL: Final = re.compile(
-    r"(?<![\w-])(?=[\w/-]{0,60}\d)(?=[\w/-]{0,60}[^\W\d_])[^\W_]{1,60}(?:[-/][^\W_]{1,60}){0,12}(?![\w])"
+    r"(?<![\w-])(?<!\d[,.])(?=[\w/-]{0,60}\d)(?=[\w/-]{0,60}[^\W\d_])[^\W_]{1,60}(?:[-/][^\W_]{1,60}){0,12}(?![\w])"
 )
 _PARTS: Final = re.compile(r"\d+|[^\W\d_]+|[-/]")
 _SEVEN: Final = re.compile(r"\b7-(eleven|11)\b", re.IGNORECASE)
+_ARTICLE: Final = re.compile(r"(?<![\w-])([Aa]) (?=[a-z])")
+"""Before a number espeak-ng takes "A" for the article, unless the two are joined."""
+
 _POINT: Final = re.compile(
     r"(?<![\w.])(\w{0,20}[^\W\d_]-?)(\d{1,9}\.\d{1,9})(?![\w]|\.\d)|(?<![\w.,])(\d{1,9}\.\d{1,9})([^\W\d_]{1,20})(?!\w)"
 )
@@ -22,9 +25,9 @@ _PLAIN_HYPHEN: Final = re.compile(r"\d+-[^\W\d_]+(?:-[^\W\d_]+)*")
 
 def serials(text: str, _: Reading) -> str:
     """Part letters and digits: "t zero t twenty five d twelve"; figures with a leading zero one by one."""
-    text = _SEVEN.sub("seven eleven", text)
-    text = _POINT.sub(_point, text)
-    return _SERIAL.sub(_serial, text)
+    text = rewrite(_SEVEN, "seven eleven", text)
+    text = rewrite(_POINT, _point, text)
+    return rewrite(_SERIAL, _serial, text)
 
 
 def _serial(match: re.Match[str]) -> str:
@@ -32,11 +35,11 @@ def _serial(match: re.Match[str]) -> str:
     room = _flight(match)
     words = []
     for part in _PARTS.findall(written):
-        if part.isdigit():
+        if part.isdecimal():
             words.append(digits(part) if room else mixed(part))
         else:
             words.append(part)
-    return re.sub(r" ?([-/]) ?", r"\1", " ".join(words))
+    return _ARTICLE.sub(r"\1-", re.sub(r" ?([-/]) ?", r"\1", " ".join(words)))
 
 
 def _flight(match: re.Match[str]) -> bool:

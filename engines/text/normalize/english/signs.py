@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from engines.text.normalize.english.numbers import digits
+from engines.text.normalize.english.patterns import rewrite
 from engines.text.normalize.english.reading import Reading
 
 _NAMES: Final = {
@@ -32,23 +33,23 @@ _RULE: Final = re.compile(r"[_*=~^+#-]{3,}")
 
 def number_signs(text: str, reading: Reading) -> str:
     """Put what stands before a number into words: "#1" as "number one", "~5" as "about 5"."""
-    text = _CPP.sub(lambda match: f"{match[1]} {'sharp' if match[2] == '#' else 'plus plus'}", text)
-    text = _STARS.sub(r"\1 star ", text)
-    text = _ABOUT.sub("about ", text)
+    text = rewrite(_CPP, lambda match: f"{match[1]} {'sharp' if match[2] == '#' else 'plus plus'}", text)
+    text = rewrite(_STARS, r"\1 star ", text)
+    text = rewrite(_ABOUT, "about ", text)
     if "/" in text:
-        text = _AND_OR.sub("and or", text)
-        text = _OR.sub(" slash ", text)
-    return text if reading.alone else _NUMBER_SIGN.sub("number ", text)
+        text = rewrite(_AND_OR, "and or", text)
+        text = rewrite(_OR, " slash ", text)
+    return text if reading.alone else rewrite(_NUMBER_SIGN, "number ", text)
 
 
 def signs(text: str, _: Reading) -> str:
     """Name the signs that nothing else has read. A line of them, as between paragraphs, is not read at all."""
-    text = _RULE.sub(" ", text)
+    text = rewrite(_RULE, " ", text)
     if "/" in text:
-        text = _SLASH.sub(" slash ", text)
-    text = _MARKS.sub("", text)
-    text = _ANY.sub(lambda match: f" {_NAMES[match[1]]} ", text)
-    return _DIGITS.sub(_digits, text) if any(sign.isdigit() for sign in text) else text
+        text = rewrite(_SLASH, " slash ", text)
+    text = rewrite(_MARKS, " ", text)
+    text = rewrite(_ANY, lambda match: f" {_NAMES[match[1]]} ", text)
+    return rewrite(_DIGITS, _digits, text) if any(sign.isdecimal() for sign in text) else text
 
 
 def _digits(match: re.Match[str]) -> str:

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from engines.text.normalize.english.numbers import cardinal, digits
-from engines.text.normalize.english.patterns import word_before
+from engines.text.normalize.english.patterns import rewrite, word_before
 from engines.text.normalize.english.reading import Reading
 
 _NOT_WITHIN: Final = r"(?<![\w.,:/$£€+#-])"
@@ -46,7 +46,7 @@ _CODE: Final = re.compile(
     r"\b((?:code|pin|passcode|password|otp|token|zip|postcode|extension|ext|serial number|account number|order number|"
     r"phone number|telephone number|tracking number|confirmation number|reference number|ticket number|card number|"
     r"booking|reference|invoice|order|ticket|account|serial|sku|imei|isbn|flight number|badge|licence|license)"
-    r"\b\.?:?(?: (?:is|was|number|no\.|reads|of))?:? ?#?)(\d{3,24}(?:[ -]\d{2,12}){0,6})(?![\w%°]|[.,:/]\d)",
+    r"\b\.?:?(?: (?:is|was|number|no\.|reads|of))?:? ?#?)(\d{3,24}(?:-\d{1,12}| \d{2,12}){0,6})(?![\w%°]|[.,:/]\d)",
     re.IGNORECASE,
 )
 _COUNTED_CODES: Final = frozenset("order ticket booking account invoice reference license licence".split())
@@ -55,18 +55,18 @@ _COUNTED_CODES: Final = frozenset("order ticket booking account invoice referenc
 
 def telephone(text: str, _: Reading) -> str:
     """Put numbers that are read figure by figure into words, a comma between their groups."""
-    text = _IPV4.sub(_ipv4, text)
+    text = rewrite(_IPV4, _ipv4, text)
     if ":" in text or "-" in text:
-        text = _HEX.sub(_hex, text)
-    text = _VANITY.sub(_vanity, text)
-    text = _AMERICAN.sub(_american, text)
-    text = _SECURITY.sub(_groups, text)
-    text = _INTERNATIONAL.sub(_international, text)
-    text = _NATIONAL.sub(_groups, text)
-    text = _CARD.sub(_groups, text)
-    text = _EMERGENCY.sub(lambda match: match[1] + grouped(match[2]), text)
-    text = _CODE.sub(_code, text)
-    return _LOCAL.sub(_groups, text)
+        text = rewrite(_HEX, _hex, text)
+    text = rewrite(_VANITY, _vanity, text)
+    text = rewrite(_AMERICAN, _american, text)
+    text = rewrite(_SECURITY, _groups, text)
+    text = rewrite(_INTERNATIONAL, _international, text)
+    text = rewrite(_NATIONAL, _groups, text)
+    text = rewrite(_CARD, _groups, text)
+    text = rewrite(_EMERGENCY, lambda match: match[1] + grouped(match[2]), text)
+    text = rewrite(_CODE, _code, text)
+    return rewrite(_LOCAL, _groups, text)
 
 
 def grouped(written: str) -> str:
@@ -93,7 +93,7 @@ def _hex(match: re.Match[str]) -> str:
         return written
     separator = "-" if "-" in written else ":"
     groups = written.split(separator)
-    words = [" ".join(digits(sign) if sign.isdigit() else sign.upper() for sign in group) for group in groups]
+    words = [" ".join(digits(sign) if sign.isdecimal() else sign.upper() for sign in group) for group in groups]
     if len(groups) == 6 and all(len(group) == 2 for group in groups):  # noqa: PLR2004  a MAC address
         return ", ".join(words)
     return re.sub(r" {2,}", " ", " colon ".join(words)).strip()
@@ -116,14 +116,14 @@ def _american(match: re.Match[str]) -> str:
 
 def _vanity(match: re.Match[str]) -> str:
     country = "one, " if match["country"] else ""
-    name = " ".join(digits(part) if part.isdigit() else part for part in re.findall(r"\d|[A-Z]+", match["name"]))
+    name = " ".join(digits(part) if part.isdecimal() else part for part in re.findall(r"\d|[A-Z]+", match["name"]))
     return f"{country}{_area(match['area'])}, {name}"
 
 
 def _international(match: re.Match[str]) -> str:
     number = match[1]
     fewest = 7
-    if sum(sign.isdigit() for sign in number) < fewest:
+    if sum(sign.isdecimal() for sign in number) < fewest:
         return match.group()
     return spoken_telephone("+" + number)
 
@@ -138,4 +138,4 @@ def _code(match: re.Match[str]) -> str:
         return match.group()
     if word == "zip" and word_before(match.string, match.start()) == "a":
         return match.group()
-    return match[1].rstrip("#") + grouped(match[2])
+    return re.sub(r"\bno\.", "number", match[1].rstrip("#")) + grouped(match[2])

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from engines.text.normalize.english.numbers import cardinal, two_figures
-from engines.text.normalize.english.patterns import stop_after, word_before
+from engines.text.normalize.english.patterns import rewrite, stop_after, word_before
 from engines.text.normalize.english.reading import Reading
 
 _HALF: Final = r"(?P<half>[ap]\.? ?m\b\.?)"
@@ -17,11 +17,14 @@ _FLAGS: Final = re.IGNORECASE
 
 _CLOCK: Final = re.compile(
     rf"(?<![\w.,:/-])(?P<hour>{_HOUR}):(?P<minute>[0-5]\d)(?:{_TO}(?P<hour2>{_HOUR}):(?P<minute2>[0-5]\d))?"
-    rf"(?!\d|:\d)(?: ?{_HALF})?(?: ?{_ZONE})?(?P<o> o['’]?clock)?",
+    rf"(?!\d|:\d)(?: ?{_HALF})?(?: ?{_ZONE})?(?P<o> o['’]?clock| ?h\b)?",
     _FLAGS,
 )
 _CLOCKS_WITH_HALVES: Final = re.compile(
     rf"(?i:(?<=[ap]m)|(?<=[ap]\.m\.)){_TO}(?=\d{{1,2}}(?::[0-5]\d)? ?[ap]\.?m)", _FLAGS
+)
+_STAMP: Final = re.compile(
+    r"(?<![\w-])(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::(\d\d)(?:\.\d{1,9})?)?(?:(Z)\b|([+-])(\d\d):?(\d\d)?)?(?!\w)"
 )
 _SECONDS: Final = re.compile(r"(?<![\w.,:-])(\d{1,2}):([0-5]\d):([0-5]\d)(?!\d|:\d)")
 _HOUR_AND_HALF: Final = re.compile(
@@ -35,12 +38,13 @@ _HALF_ALONE: Final = re.compile(r"\b([ap])\.m\.(?! ?[a-z]\.)", _FLAGS)
 def times(text: str, reading: Reading) -> str:
     """Put times into words: "eight oh five", "seventeen hundred", "one hour two minutes and three seconds"."""
     if ":" in text:
-        text = _SECONDS.sub(_seconds, text)
+        text = rewrite(_STAMP, _stamp, text)
+        text = rewrite(_SECONDS, _seconds, text)
     if "m" in text or "M" in text or ":" in text:
-        text = _CLOCKS_WITH_HALVES.sub(" to ", text)
-        text = _CLOCK.sub(lambda match: _clock(match, reading), text)
-        text = _HOUR_AND_HALF.sub(_hour_and_half, text)
-        text = _HALF_ALONE.sub(_half_alone, text)
+        text = rewrite(_CLOCKS_WITH_HALVES, " to ", text)
+        text = rewrite(_CLOCK, lambda match: _clock(match, reading), text)
+        text = rewrite(_HOUR_AND_HALF, _hour_and_half, text)
+        text = rewrite(_HALF_ALONE, _half_alone, text)
     return text
 
 
@@ -76,6 +80,15 @@ def _after(match: re.Match[str]) -> str:
     if zone:
         return f"{words} {zone.upper()}"
     return words + (stop_after(match.string, match.end()) if half and half.endswith(".") else "")
+
+
+def _stamp(match: re.Match[str]) -> str:
+    """Part ISO 8601's date from its time; seconds are said where there are some."""
+    seconds = f" and {_of(int(match[3]), 'second')}" if match[3] and int(match[3]) else ""
+    zone = " UTC" if match[4] or match[5] else ""
+    if match[5]:
+        zone += f" {'plus' if match[5] == '+' else 'minus'} {int(match[6])}"
+    return f"{match[1]}, {match[2]}{seconds}{zone}"
 
 
 def _seconds(match: re.Match[str]) -> str:

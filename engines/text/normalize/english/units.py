@@ -92,6 +92,8 @@ _OTHER: Final = {
     "°C": ("degree Celsius", "degrees Celsius"), "°F": ("degree Fahrenheit", "degrees Fahrenheit"),
     "° C": ("degree Celsius", "degrees Celsius"), "° F": ("degree Fahrenheit", "degrees Fahrenheit"),
     "°K": ("kelvin", "kelvins"), "°": ("degree", "degrees"),
+    "° N": ("degree north", "degrees north"), "° S": ("degree south", "degrees south"),
+    "° E": ("degree east", "degrees east"), "° W": ("degree west", "degrees west"),
     "°N": ("degree north", "degrees north"), "°S": ("degree south", "degrees south"),
     "°E": ("degree east", "degrees east"), "°W": ("degree west", "degrees west"),
     "%": ("percent", "percent"), "‰": ("per mille", "per mille"), "℃": ("degree Celsius", "degrees Celsius"),

@@ -1,0 +1,139 @@
+"""Texts whose kind is told, as SSML's say-as does: no guessing what they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from engines.text.normalize.tongues import chinese, chinese_words, codes
+from engines.text.normalize.tongues.dates import day_of, full_year
+from engines.text.normalize.tongues.numeral import Numeral, read
+from engines.text.normalize.tongues.times import said_time
+from engines.text.normalize.tongues.tongue import Day, Tongue
+
+_SIGNED: Final = re.compile(r"([-\u2212+]?) ?(\d[\d.,'’ \u00a0\u202f]*)")
+_TIME: Final = re.compile(r"(\d{1,2})\s?[:.hH]\s?(\d\d)(?:[:.](\d\d))?(?:\s?(?:Uhr|h|min))?|(\d\d)(\d\d)")
+_ORDER: Final = re.compile(r"[dmy]{1,3}")
+_DEFAULT_ORDER: Final = {3: "dmy", 2: "dm", 1: "y"}
+
+
+def say_as(  # noqa: PLR0911  one a kind
+    tongue: Tongue, text: str, interpret_as: str, fmt: str | None, forms: Callable[[str], str]
+) -> str | None:
+    """Return `text` in words, read as what it is said to be, or None where it is no such thing.
+
+    `forms` are the language's rules, for money and units.
+    """
+    match interpret_as:
+        case "cardinal" | "number":
+            numeral = _numeral(text, tongue.decimal)
+            return None if numeral is None else tongue.say(numeral)
+        case "ordinal":
+            number = _whole(text)
+            return None if number is None else tongue.ordinal(number)
+        case "digits" | "telephone":
+            return codes.grouped(tongue, text) if _only_digits(text) else None
+        case "characters" | "spell-out":
+            return " ".join(tongue.digits[int(char)] if char in "0123456789" else char.upper() for char in _signs(text))
+        case "date":
+            date = _date(text, fmt)
+            return None if date is None else _date_words(tongue, *date)
+        case "time":
+            found = _TIME.fullmatch(text)
+            return said_time(tongue, found[1] or found[4], found[2] or found[5], found[3], "") if found else None
+        case "currency" | "unit":
+            return _measured(tongue, text, forms)
+        case _:
+            return None
+
+
+def chinese_as(  # noqa: PLR0911  one a kind
+    text: str, interpret_as: str, fmt: str | None, forms: Callable[[str], str]
+) -> str | None:
+    """Do the same for Chinese."""
+    match interpret_as:
+        case "cardinal" | "number":
+            numeral = _numeral(text, ".")
+            return None if numeral is None else ("负" if numeral.negative else "") + chinese_words.say(numeral)
+        case "ordinal":
+            number = _whole(text)
+            return None if number is None else "第" + chinese_words.cardinal(number)
+        case "digits":
+            return chinese_words.spell(re.sub(r"\D", "", text)) if _only_digits(text) else None
+        case "telephone":
+            return chinese.telephone(text) if _only_digits(text) else None
+        case "characters" | "spell-out":
+            return " ".join(
+                chinese_words.spell(char) if char in "0123456789" else char.upper() for char in _signs(text)
+            )
+        case "date":
+            date = _date(text, fmt)
+            if date is None:
+                return None
+            year, month, day = date
+            words = (f"{chinese_words.spell(str(year))}年" if year is not None else "") + (
+                f"{chinese_words.cardinal(month)}月" if month is not None else ""
+            )
+            return words + (f"{chinese_words.cardinal(day)}日" if day is not None else "")
+        case "time":
+            found = _TIME.fullmatch(text)
+            return chinese.clock(found[1] or found[4], found[2] or found[5], found[3]) if found else None
+        case "currency" | "unit":
+            words = forms(text)
+            return words if words != text else None
+        case _:
+            return None
+
+
+def _numeral(text: str, decimal: str) -> Numeral | None:
+    found = _SIGNED.fullmatch(text)
+    if not found:
+        return None
+    return read(found[2].strip(), decimal=decimal, counts=True, negative=found[1] in {"-", "\u2212"})
+
+
+def _whole(text: str) -> int | None:
+    found = re.fullmatch(r"(\d{1,9})\W{0,2}\w{0,4}", text)
+    return int(found[1]) if found else None
+
+
+def _only_digits(text: str) -> bool:
+    return bool(re.fullmatch(r"[\d\s()+./-]*\d[\d\s()+./-]*", text))
+
+
+def _signs(text: str) -> str:
+    return "".join(char for char in text if char.isalnum())
+
+
+def _measured(tongue: Tongue, text: str, forms: Callable[[str], str]) -> str | None:
+    if text in tongue.units:
+        return tongue.units[text].many
+    words = forms(text)
+    return words if words != text else None
+
+
+def _date(text: str, fmt: str | None) -> tuple[int | None, int | None, int | None] | None:
+    """Return year, month and day, each if it is there."""
+    parts = re.findall(r"\d+", text)
+    order = (fmt or "").lower()
+    if not _ORDER.fullmatch(order) or len(order) != len(parts):
+        order = "ymd" if parts and len(parts) == len("ymd") and len(parts[0]) == len("2026") else ""
+        order = order or _DEFAULT_ORDER.get(len(parts), "")
+    if not order or not re.fullmatch(r"[\d\s./-]+", text) or len(set(order)) != len(order):
+        return None
+    named = dict(zip(order, parts, strict=True))
+    year = full_year(named["y"]) if "y" in named else None
+    month, day = (int(named[part]) if part in named else None for part in "md")
+    if month is not None and day is not None:
+        exists = day_of(day, month, year)
+        return (year, exists.month, exists.day) if exists else None
+    return (year, month, day) if month is None or 1 <= month <= 12 else None
+
+
+def _date_words(tongue: Tongue, year: int | None, month: int | None, day: int | None) -> str | None:
+    if month is not None and day is not None:
+        return tongue.date(Day(day, month, year), "")
+    if month is not None:
+        return tongue.months[month - 1] + (f" {tongue.year(year)}" if year is not None else "")
+    return tongue.year(year) if year is not None else tongue.ordinal(day) if day is not None else None

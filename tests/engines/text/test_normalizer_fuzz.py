@@ -1,0 +1,108 @@
+"""Whatever text comes, it is put into words: no exception, no digit left or lost, in bounded time.
+
+400 texts by default; `SPEAKD_FUZZ=50000` makes it as many.
+"""
+
+# ruff: noqa: RUF001, SIM905  signs that look like others are what it reads, as words in a row
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engines.text.normalize.english.forms import KINDS
+from engines.text.normalize.english.numbers import cardinal, ordinal
+from engines.text.normalize.english.reading import Reading
+from engines.text.normalize.pipeline import Normalizer
+
+TEXTS = int(os.environ.get("SPEAKD_FUZZ", "400"))
+
+FORMS = (
+    "$5 1/2 3.14 1,234 8:05 17:00 5pm a.m. 03/04/2026 2026-04-03 July 4th 1990s '80s 340 BC 1-2 1980-86 20°C 5kg km/h "
+    "45% ½ Ⅷ ² № 4711 +1 555-123-4567 (555) 10.0.0.1 00:1A:2B:3C:4D:5E a@b.io www.x.org https://x.io/a?b=1 #Tag2 @me "
+    "C:\\x /etc/x v1.2 A380 7-eleven x=1 2^3 401(k) 42th 1st Henry VIII St. Dr. J. R. U.S. e.g. No. 5 <b> &amp; &#49; "
+    "**a** [a](b) `c` ~ * _ # - – — ( ) . , : ; ! ? ' \" 😂 👩‍🔬 1️⃣ ١٢ ４２ ① Ω μ € £ ¥ Rs CHF million k M bn"
+).split(" ")
+"""Pieces of written forms, so that their rules meet one another and what is none."""
+
+ALL_PLANES = st.characters(codec=None)
+texts = st.one_of(
+    st.text(ALL_PLANES, max_size=60),
+    st.lists(st.one_of(st.sampled_from(FORMS), st.text(ALL_PLANES, max_size=3), st.just(" ")), max_size=12).map(
+        "".join
+    ),
+    st.lists(st.sampled_from(FORMS), max_size=10).map(" ".join),
+)
+
+NUMBER_WORDS = {word for n in (*range(100), 100, 1000, 10**6) for word in cardinal(n).split() + ordinal(n).split()}
+NUMBER_WORDS |= {"oh", "half", "halves", "quarter", "thirds", "hundreds", "midnight", "squared", "cubed", "a"}
+NUMBER_WORDS |= {word + "s" for word in NUMBER_WORDS} | {word[:-1] + "ies" for word in NUMBER_WORDS if word[-1:] == "y"}
+
+UNHEARD = re.compile(r"<|://|\]\(|&#|\[\^|```")
+"""Where digits may lie in markup, or in the query of an address, which are not heard."""
+
+LONGEST_S = 0.25
+"""For 60 characters, which take 1 ms: room for a machine that is busy, none for a pattern that runs away."""
+
+MOST_S = 0.05
+
+american, named = Normalizer("en-us"), Normalizer("en-gb", emoji="name")
+
+
+@settings(max_examples=TEXTS)
+@given(text=texts)
+def test_any_text_is_put_into_words(text: str) -> None:
+    begun = time.thread_time()
+    words = american.normalize(text)
+    assert time.thread_time() - begun < LONGEST_S
+    assert not re.search(r"\d", words)
+    assert not any("\ud800" <= sign <= "\udfff" for sign in words)
+    if re.search(r"\d", text) and not UNHEARD.search(text):
+        assert NUMBER_WORDS & set(re.findall(r"[a-z]+", words.lower()))
+    assert not re.search(r"\d", named.normalize(text))
+
+
+@pytest.mark.parametrize("language", ["de", "fr", "xx"])
+@settings(max_examples=TEXTS // 4)
+@given(text=texts)
+def test_other_languages_take_any_text_too(language: str, text: str) -> None:
+    Normalizer(language).normalize(text)
+
+
+PIECES = (
+    "1,111, 1. a. A. a@ 1/ <a [a]( *a _a 1- $1 1: ab: 1_ +1_ X_ &#1 http:// a1 a-1- St._ 1_A_ 1_Aa_Aa_ 1x a= a_+_ |a "
+    "1' 1% 1° 1e5 2^ (0 ~~a C:\\a\\ 0_12_ a_™ jan_ may_1_ 1_a.m_ 1980- Rs_ 1_million_ 1_kg_ 1km/ -. 12_345_ "
+    "pages_5-10_ <!-- <script> call_1_1_1_ 3_x_ 1.1.1. a.a.a@ 1=1 1.1=1. A1-A1- IIII_ Dr._ www. 10%-10% $1-$1 "
+    "1:11:11 #a# s' «»."
+)
+HOSTILE = [sign * 4000 for sign in "1.@/<[*_`#-$: \n&a+=|'\"%\\I😂½Ⅷ\u0301"]
+HOSTILE += [(piece.replace("_", " ") * 4000)[:4000] for piece in PIECES.split(" ")]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:8]))
+def test_hostile_texts_take_no_longer_than_others(text: str) -> None:
+    begun = time.thread_time()
+    american.normalize(text)
+    assert time.thread_time() - begun < 1, "4,000 characters, whatever they are"
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:8]))
+def test_no_step_runs_away(text: str) -> None:
+    """4,000 characters take each step less than 50 ms, at its best of three: a busy machine is no run-away pattern."""
+    steps = [step for _name, step in american._steps]
+    kinds = [lambda text, kind=kind: kind(text, Reading()) for _name, kind in KINDS]
+    for step in (*steps, *kinds):
+        taken = []
+        for _ in range(3):
+            begun = time.thread_time()
+            made = step(text)
+            taken.append(time.thread_time() - begun)
+            if taken[-1] < MOST_S:
+                break
+        assert min(taken) < MOST_S, step
+        text = made
