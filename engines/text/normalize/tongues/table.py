@@ -64,7 +64,10 @@ def written_forms(language: str) -> Callable[[str], str] | None:
     if parts[0] in {"zh", "cmn"}:
         return _chinese
     tongue = tongue_of(language)
-    return None if tongue is None else partial(_read, tongue)
+    if tongue is None:
+        return None
+    _read(tongue, "0 x")  # compiles the patterns, 40 ms that the first sentence need not wait for
+    return partial(_read, tongue)
 
 
 def say_as(text: str, interpret_as: str, fmt: str | None, language: str) -> str | None:
