@@ -80,6 +80,12 @@ def _parser() -> argparse.ArgumentParser:
     bench_.add_argument("--json", action="store_true", help="print the figures only")
     bench_.set_defaults(action=_bench)
 
+    doctor = commands.add_parser("doctor", help="tell what is wrong here, and what mends it")
+    doctor.add_argument("--json", action="store_true", help="print it for programs")
+    doctor.add_argument("--tone", action="store_true", help="play a tone on the loudspeaker")
+    doctor.add_argument("--bundle", type=Path, metavar="FILE", help="write a .tar.gz for support, without secrets")
+    doctor.set_defaults(action=_doctor)
+
     try_ = commands.add_parser("try", help="hear it: a private broker, the daemon, one command")
     try_.add_argument("text", nargs="?", default="")
     try_.set_defaults(action=_try)
@@ -153,6 +159,16 @@ def _bench(options: argparse.Namespace) -> int:
     else:
         print(what, *bench.table(results), sep="\n")
     return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from daemon.views import doctor  # noqa: PLC0415  the daemon itself needs no view
+
+    try:
+        return doctor.run(options.config, as_json=options.json, tone=options.tone, bundle=options.bundle)
+    except OSError as error:
+        print(f"speakd: the support archive cannot be written: {error}", file=sys.stderr)
+        return 1
 
 
 def _try(options: argparse.Namespace) -> int:
