@@ -110,7 +110,7 @@ needed_packages() {
     printf '%s\n' g++ python3-libnvinfer
   fi
   if [[ $1 == test ]]; then
-    printf '%s\n' g++ pulseaudio pulseaudio-utils opus-tools mosquitto-clients shellcheck
+    printf '%s\n' g++ groff-base pulseaudio pulseaudio-utils opus-tools mosquitto-clients shellcheck
   fi
 }
 

@@ -76,6 +76,10 @@ def _parser() -> argparse.ArgumentParser:
     api_.add_argument("--json-schema", action="store_true", help="print the payloads as JSON Schema instead")
     api_.set_defaults(action=_api)
 
+    man = commands.add_parser("man", help="print a manual page, for `man -l -`")
+    man.add_argument("page", choices=("speakd", "speakd.toml"))
+    man.set_defaults(action=_man)
+
     bench_ = commands.add_parser("bench", help="measure how quickly the voice speaks on this device")
     bench_.add_argument("--json", action="store_true", help="print the figures only")
     bench_.set_defaults(action=_bench)
@@ -148,6 +152,14 @@ def _api(options: argparse.Namespace) -> int:
     from daemon import api  # noqa: PLC0415  reads sources, which no other command needs
 
     print(api.to_text(api.json_schema() if options.json_schema else api.asyncapi()), end="")
+    return 0
+
+
+def _man(options: argparse.Namespace) -> int:
+    from daemon import manual  # noqa: PLC0415  no other command needs it
+
+    of_command = options.page == "speakd"
+    print(manual.command_page(_parser(), app.version()) if of_command else manual.config_page(app.version()), end="")
     return 0
 
 
