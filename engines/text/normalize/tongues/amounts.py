@@ -11,6 +11,7 @@ from engines.text.normalize.tongues.spans import GAP, SIGN, START, sign_of
 from engines.text.normalize.tongues.tongue import Currency, Noun, Tongue, alternatives
 
 _HUNDREDTHS: Final = 2
+_NEXT: Final = 3
 
 
 def money(tongue: Tongue, text: str) -> str:
@@ -83,7 +84,11 @@ def _value(tongue: Tongue, text: str, found: re.Match[str]) -> str:
     if numeral is None:
         return found[0]
     front = signed(tongue, text, found.start(), found["sign"]) if found["sign"] else ""
-    return front + tongue.count(numeral, _unit(tongue, found["unit"])) + _per(tongue, found["per"])
+    words = front + tongue.count(numeral, _unit(tongue, found["unit"])) + _per(tongue, found["per"])
+    # The point of an abbreviation ends a sentence, too, if it stands there.
+    follows = text[found.end() :][:_NEXT].lstrip(" ")
+    ends = not follows or follows[0] == "\n" or (follows[0].isupper() and not tongue.nouns_are_capital)
+    return words + "." if found[0].endswith(".") and ends else words
 
 
 def _scaled(tongue: Tongue, text: str, found: re.Match[str]) -> str:

@@ -24,7 +24,7 @@ _YEAR: Final = re.compile(r"(?<![\d.,])(\d{4}|\d\d)(?=年(?!前|后|後|来|來|
 _CLOCK: Final = re.compile(r"(?<![\d.,:])(\d{1,2}):(\d\d)(?::(\d\d))?(?![\d:]|[.,]\d)")
 _RATIO: Final = re.compile(r"(?<![\d.,:])(\d{1,4}):(\d{1,4})(?![\d:]|[.,]\d)")
 _RANGE: Final = re.compile(
-    rf"(?<![\d.,:-])(\d+(?:\.\d+)?{GAP}[%°℃]?) ?[-\u2013\u2014~～] ?(?=\d+(?:\.\d+)?(?![-\u2013:]\d))"
+    rf"(?<![\d.,:-])(\d+(?:[.:]\d+)?{GAP}[%°℃]?) ?[-\u2013\u2014~～] ?(?=\d+(?:[.:]\d+)?(?![-\u2013:]\d))"
 )
 _FRACTION: Final = re.compile(r"(?<![\d.,/])(\d{1,3})/(\d{1,3})(?![\d/]|[.,]\d)")
 _DOTTED: Final = re.compile(r"(?<![\d.,])(\d+(?:\.\d+){2,})(?![\d]|\.\d)")
@@ -63,9 +63,9 @@ def written_forms(text: str) -> str:
     text = _PHONE.sub(lambda found: _phone(found[0]), text)
     text = _YEAR.sub(lambda found: spell(found[1]), text)
     text = _DOTTED.sub(_dotted, text)
+    text = _RANGE.sub(lambda found: f"{found[1]}到", text)
     text = _CLOCK.sub(lambda found: clock(found[1], found[2], found[3]) or found[0], text)
     text = _RATIO.sub(lambda found: f"{whole(found[1])}比{whole(found[2])}", text)
-    text = _RANGE.sub(lambda found: f"{found[1]}到", text)
     text = _OPERATOR.sub(lambda found: _OPERATORS[found[1]], text)
     for pattern in (_MONEY, _MONEY_BEHIND):
         text = pattern.sub(_money, text)

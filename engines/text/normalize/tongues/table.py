@@ -43,12 +43,12 @@ _STEPS: Final[tuple[Callable[[Tongue, str], str], ...]] = (
     numbers.ranges,
     times,
     codes.dotted,
+    numbers.operators,
     lambda tongue, text: tongue.ordinals(text),
     amounts.money,
     amounts.units,
     amounts.scales,
     numbers.fractions,
-    numbers.operators,
     numbers.cardinals,
     numbers.leftovers,
 )
