@@ -49,6 +49,7 @@ def examine(path: Path | None, *, tone: bool = False) -> Examination:
     findings += _look("machine", doctor_machine.machine)
     findings += _look("temperatures", doctor_machine.temperatures)
     findings += _look("service", doctor_service.service)
+    findings += _look("power helper", doctor_service.power_helper)
     findings += _look("last crash", doctor_service.last_crash)
     findings += _look("groups", doctor_service.groups)
     if config is not None:

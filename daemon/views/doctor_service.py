@@ -14,6 +14,8 @@ from daemon.views.commands_run import output_of
 from daemon.views.finding import Finding
 
 UNIT: Final = "speakd.service"
+HELPER: Final = "speakd-power.service"
+HELPER_SOCKET: Final = "speakd-power.socket"
 _GPU_NODES: Final = ("dev/nvhost-ctrl-gpu", "dev/nvmap", "dev/nvidiactl")
 _JTOP_SOCKET: Final = "run/jtop.sock"
 
@@ -22,7 +24,7 @@ def service(root: Path = Path("/")) -> list[Finding]:
     """Tell whether systemd runs speakd, and how often it had to start it again."""
     if not (root / "run/systemd/system").is_dir():
         return [Finding("service", "note", "systemd does not run here")]
-    facts = _unit_facts()
+    facts = _unit_facts(UNIT)
     if facts.get("LoadState") != "loaded":
         return [Finding("service", "note", f"{UNIT} is not installed", "sudo ./install.sh")]
     restarts = facts.get("NRestarts", "0")
@@ -31,6 +33,20 @@ def service(root: Path = Path("/")) -> list[Finding]:
         return [Finding("service", "ok" if restarts == "0" else "note", text)]
     reason = f"{text}; it ended with: {facts.get('Result')} {facts.get('ExecMainStatus')}"
     return [Finding("service", "fault", reason, f"sudo systemctl restart {UNIT}; journalctl -u {UNIT} -n 50 tells why")]
+
+
+def power_helper(root: Path = Path("/")) -> list[Finding]:
+    """Tell whether the helper runs that sets clocks and power modes for us, where it is installed."""
+    facts = _unit_facts(HELPER) if (root / "run/systemd/system").is_dir() else {}
+    if facts.get("LoadState") != "loaded":
+        return []
+    state = f"{facts.get('ActiveState')} ({facts.get('SubState')})"
+    # Its socket starts it when it is needed.
+    waits = facts.get("ActiveState") == "inactive" and _unit_facts(HELPER_SOCKET).get("ActiveState") == "active"
+    if waits or facts.get("ActiveState") in {"active", "activating"}:
+        return [Finding("power helper", "ok", "waits until it is needed" if waits else state)]
+    mend = f"sudo systemctl restart {HELPER_SOCKET}; journalctl -u {HELPER} -n 20 tells why it ended"
+    return [Finding("power helper", "fault", state, mend)]
 
 
 def last_crash() -> list[Finding]:
@@ -48,7 +64,7 @@ def last_crash() -> list[Finding]:
 
 def groups(root: Path = Path("/")) -> list[Finding]:
     """Tell whether speakd is in the groups that own sound, GPU and jtop: the running service, or else who asks."""
-    pid = int(_unit_facts().get("MainPID") or 0)
+    pid = int(_unit_facts(UNIT).get("MainPID") or 0)
     whose, belongs = f"{UNIT} (process {pid})", _groups_of(pid) if pid else None
     if belongs is None:
         whose, belongs = "who asks", None if os.geteuid() == 0 else {*os.getgroups(), os.getegid()}
@@ -104,9 +120,9 @@ def files(config: Config) -> list[Finding]:
     return findings or [Finding("files", "ok", "all that the configuration names can be used")]
 
 
-def _unit_facts() -> dict[str, str]:
+def _unit_facts(unit: str) -> dict[str, str]:
     properties = "LoadState,ActiveState,SubState,Result,ExecMainStatus,NRestarts,MainPID"
-    lines = output_of(["systemctl", "show", UNIT, f"--property={properties}"]).splitlines()
+    lines = output_of(["systemctl", "show", unit, f"--property={properties}"]).splitlines()
     return dict(line.split("=", 1) for line in lines if "=" in line)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tarfile
@@ -162,3 +163,30 @@ def test_each_fault_says_what_mends_it(secret_config: Config, tmp_path: Path) ->
     assert {finding["topic"] for finding in faults} == {"broker", "voice"}
     assert len(faults) == report["faults"]
     assert all(finding["mend"] for finding in faults)
+
+
+SYSTEMCTL = """#!/bin/sh
+[ "$1" = show ] || exit 1
+case "$2" in
+speakd.service) printf 'LoadState=loaded\nActiveState=%s\nSubState=x\nResult=core-dump\nExecMainStatus=11\n' "$STATE"
+  printf 'NRestarts=3\nMainPID=0\n' ;;
+*) printf 'LoadState=loaded\nActiveState=failed\nSubState=failed\n' ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(("state", "expected"), [("active", "note"), ("failed", "fault"), ("inactive", "fault")])
+def test_what_systemd_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, expected: str) -> None:
+    program = tmp_path / "systemctl"
+    program.write_text(SYSTEMCTL)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("STATE", state)
+    assert [finding.state for finding in doctor_service.service(tmp_path)] == ["note"]  # no systemd here
+    (tmp_path / "run/systemd/system").mkdir(parents=True)
+    (finding,) = doctor_service.service(tmp_path)
+    assert finding.state == expected
+    assert "3 times" in finding.text
+    assert ("core-dump 11" in finding.text) == (expected == "fault")
+    (helper,) = doctor_service.power_helper(tmp_path)
+    assert (helper.state, "speakd-power.service" in helper.mend) == ("fault", True)
