@@ -170,7 +170,8 @@ SYSTEMCTL = """#!/bin/sh
 case "$2" in
 speakd.service) printf 'LoadState=loaded\nActiveState=%s\nSubState=x\nResult=core-dump\nExecMainStatus=11\n' "$STATE"
   printf 'NRestarts=3\nMainPID=0\n' ;;
-*) printf 'LoadState=loaded\nActiveState=failed\nSubState=failed\n' ;;
+speakd-power.socket) printf 'LoadState=loaded\\nActiveState=active\\n' ;;
+*) printf 'LoadState=loaded\\nActiveState=%s\\nSubState=x\\n' "$HELPER" ;;
 esac
 """
 
@@ -188,5 +189,7 @@ def test_what_systemd_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert finding.state == expected
     assert "3 times" in finding.text
     assert ("core-dump 11" in finding.text) == (expected == "fault")
-    (helper,) = doctor_service.power_helper(tmp_path)
-    assert (helper.state, "speakd-power.service" in helper.mend) == ("fault", True)
+    for of_helper, told in {"failed": "fault", "inactive": "ok", "active": "ok"}.items():
+        monkeypatch.setenv("HELPER", of_helper)
+        (helper,) = doctor_service.power_helper(tmp_path)
+        assert (helper.state, bool(helper.mend)) == (told, told == "fault")
