@@ -144,7 +144,6 @@ _HUNDREDS_IN_YEARS: Final = range(1100, 2000)
 class German(Tongue):
     """German of Germany; of Austria ("de-at") with Jänner and Feber; of Switzerland ("de-ch") with 1.5 and 1'000."""
 
-    groups_by_space = False
     nouns_are_capital = True
     pairs_after_comma = False
     digits = tuple(_ONES[:10])

@@ -43,6 +43,7 @@ _STEPS: Final[tuple[Callable[[Tongue, str], str], ...]] = (
     numbers.ranges,
     times,
     codes.dotted,
+    numbers.powers,
     numbers.operators,
     lambda tongue, text: tongue.ordinals(text),
     amounts.money,

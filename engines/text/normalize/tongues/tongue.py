@@ -52,8 +52,6 @@ class Tongue(ABC):
 
     decimal: str = ","
     """The mark before the fraction of a number in this locale: a comma or a point."""
-    groups_by_space: ClassVar[bool] = True
-    """Whether 12 345 is one number here."""
     pairs_after_comma: ClassVar[bool] = True
     """Whether 6,25 is said "six comma twenty-five"; else, and for any other count of digits, they are said singly."""
 
