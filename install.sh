@@ -116,7 +116,7 @@ needed_packages() {
     printf '%s\n' g++ python3-libnvinfer
   fi
   if [[ $1 == test ]]; then
-    printf '%s\n' g++ pulseaudio pulseaudio-utils opus-tools mosquitto-clients shellcheck systemd
+    printf '%s\n' g++ groff-base pulseaudio pulseaudio-utils opus-tools mosquitto-clients shellcheck systemd
     printf '%s\n' gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good # 5 MB: receives RTP
     # For the dashboard. Ubuntu has it as a snap only: there `.venv/bin/playwright install chromium` brings one.
     if ! grep -qs '^ID=ubuntu' /etc/os-release; then

@@ -81,9 +81,19 @@ def _parser() -> argparse.ArgumentParser:
     api_.add_argument("--json-schema", action="store_true", help="print the payloads as JSON Schema instead")
     api_.set_defaults(action=_api)
 
+    man = commands.add_parser("man", help="print a manual page, for `man -l -`")
+    man.add_argument("page", choices=("speakd", "speakd.toml"))
+    man.set_defaults(action=_man)
+
     bench_ = commands.add_parser("bench", help="measure how quickly the voice speaks on this device")
     bench_.add_argument("--json", action="store_true", help="print the figures only")
     bench_.set_defaults(action=_bench)
+
+    doctor = commands.add_parser("doctor", help="tell what is wrong here, and what mends it")
+    doctor.add_argument("--json", action="store_true", help="print it for programs")
+    doctor.add_argument("--tone", action="store_true", help="play a tone on the loudspeaker")
+    doctor.add_argument("--bundle", type=Path, metavar="FILE", help="write a .tar.gz for support, without secrets")
+    doctor.set_defaults(action=_doctor)
 
     try_ = commands.add_parser("try", help="hear it: a private broker, the daemon, one command")
     try_.add_argument("text", nargs="?", default="")
@@ -155,6 +165,14 @@ def _api(options: argparse.Namespace) -> int:
     return 0
 
 
+def _man(options: argparse.Namespace) -> int:
+    from daemon import manual  # noqa: PLC0415  no other command needs it
+
+    of_command = options.page == "speakd"
+    print(manual.command_page(_parser(), app.version()) if of_command else manual.config_page(app.version()), end="")
+    return 0
+
+
 def _bench(options: argparse.Namespace) -> int:
     what, results = bench.measure(_load(options))
     if options.json:
@@ -163,6 +181,16 @@ def _bench(options: argparse.Namespace) -> int:
     else:
         print(what, *bench.table(results), sep="\n")
     return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from daemon.views import doctor  # noqa: PLC0415  the daemon itself needs no view
+
+    try:
+        return doctor.run(options.config, as_json=options.json, tone=options.tone, bundle=options.bundle)
+    except OSError as error:
+        print(f"speakd: the support archive cannot be written: {error}", file=sys.stderr)
+        return 1
 
 
 def _try(options: argparse.Namespace) -> int:

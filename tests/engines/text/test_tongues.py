@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,10 @@ HOSTILE_S = 0.1
 
 numbers = st.integers(-(10**12), 10**12)
 hostile = st.text(st.sampled_from("0123456789.,:-−–/ '()+€$%°ºªx²½ \n1aemhVCUhr年月٣①"), max_size=80)  # noqa: RUF001
+
+
+def without_accents(words: str) -> str:
+    return "".join(char for char in unicodedata.normalize("NFD", words) if not unicodedata.combining(char))
 
 
 def forms(language: str, text: str) -> str:
@@ -126,12 +131,12 @@ def test_a_language_knows_every_unit_that_the_others_know(language: str) -> None
 KNOWN_FAULTS = {
     "de": [("einstausend", "eintausend")],
     "es": [("veintiuno m", "veintiún m"), (" y uno m", " y un m"), ("iento uno m", "iento un m"),
-           ("ientos uno m", "ientos un m")],
-    "it": [(" e ", " "), ("tré", "tre")],
+           ("ientos uno m", "ientos un m"), ("mil uno m", "mil un m")],
+    "it": [(" e ", " "), (",", ""), ("dicotto", "diciotto")],
     "pt": [(",", "")],
     "pt-br": [(",", ""), ("catorze", "quatorze")],
 }  # fmt: skip
-"""What num2words gets wrong, or says in another of two right ways."""
+"""What num2words gets wrong, or says in another of two right ways; its accents are missing now and then."""
 
 
 @pytest.mark.parametrize("language", ["de", "es", "fr", "it", "pt", "pt-br"])
@@ -142,8 +147,7 @@ def test_another_speller_of_numbers_agrees(language: str, number: int) -> None:
     expected = num2words(number, lang=language.replace("-br", "_BR")).lower()
     for wrong, right in KNOWN_FAULTS.get(language, []):
         expected = expected.replace(wrong, right)
-    words = forms(language, str(number)).lower()
-    assert words.replace("tré", "tre") == expected
+    assert without_accents(forms(language, str(number)).lower()) == without_accents(expected)
 
 
 @pytest.mark.parametrize(

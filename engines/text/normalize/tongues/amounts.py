@@ -6,11 +6,12 @@ import re
 from functools import cache
 from typing import Final
 
-from engines.text.normalize.tongues.numeral import NUMERAL, SPACED, Numeral, read
+from engines.text.normalize.tongues.numeral import SPACED, Numeral, read
 from engines.text.normalize.tongues.spans import GAP, SIGN, START, sign_of
 from engines.text.normalize.tongues.tongue import Currency, Noun, Tongue, alternatives
 
 _HUNDREDTHS: Final = 2
+_NEXT: Final = 3
 
 
 def money(tongue: Tongue, text: str) -> str:
@@ -38,11 +39,6 @@ def signed(tongue: Tongue, text: str, start: int, sign: str) -> str:
         return sign
     glued = start > 0 and text[start - 1].isalnum()
     return f"{' ' if glued else ''}{words} "
-
-
-def numeral_pattern(tongue: Tongue) -> str:
-    """Return the pattern of a number as this locale groups it."""
-    return SPACED if tongue.groups_by_space else NUMERAL
 
 
 def _sum(tongue: Tongue, text: str, found: re.Match[str]) -> str:
@@ -83,7 +79,11 @@ def _value(tongue: Tongue, text: str, found: re.Match[str]) -> str:
     if numeral is None:
         return found[0]
     front = signed(tongue, text, found.start(), found["sign"]) if found["sign"] else ""
-    return front + tongue.count(numeral, _unit(tongue, found["unit"])) + _per(tongue, found["per"])
+    words = front + tongue.count(numeral, unit_of(tongue, found["unit"])) + _per(tongue, found["per"])
+    # The point of an abbreviation ends a sentence, too, if it stands there.
+    follows = text[found.end() :][:_NEXT].lstrip(" ")
+    ends = not follows or follows[0] == "\n" or (follows[0].isupper() and not tongue.nouns_are_capital)
+    return words + "." if found[0].endswith(".") and ends else words
 
 
 def _scaled(tongue: Tongue, text: str, found: re.Match[str]) -> str:
@@ -95,32 +95,30 @@ def _scaled(tongue: Tongue, text: str, found: re.Match[str]) -> str:
 
 
 def _per(tongue: Tongue, unit: str | None) -> str:
-    return f" {tongue.per} {_unit(tongue, unit).one}" if unit else ""
+    return f" {tongue.per} {unit_of(tongue, unit).one}" if unit else ""
 
 
-def _unit(tongue: Tongue, written: str) -> Noun:
-    """Degrees are written ° C and ºC as well."""
+def unit_of(tongue: Tongue, written: str) -> Noun:
+    """Return the unit of a sign that `unit_names` takes; degrees are written ° C and ºC as well."""
     name = written if written in tongue.units else re.sub(rf"[°º]{GAP}", "°", written)
     return tongue.units[name]
 
 
-def _unit_names(tongue: Tongue) -> str:
+def unit_names(tongue: Tongue) -> str:
     """Return a pattern of all units; one that ends in a letter ends there."""
     names = alternatives(tongue.units).replace("°", f"[°º]{GAP}")
     return rf"(?:{names})(?![^\W_])"
 
 
 def _per_pattern(tongue: Tongue) -> str:
-    return rf"(?:{GAP}/{GAP}(?P<per>{_unit_names(tongue)}))?"
+    return rf"(?:{GAP}/{GAP}(?P<per>{unit_names(tongue)}))?"
 
 
 @cache
 def _money_before(tongue: Tongue) -> re.Pattern[str]:
     names = alternatives(name for name in tongue.currencies if not name[0].islower())
     scale = rf"(?:{GAP}(?P<scale>{alternatives(tongue.scales)})(?!\w))?"
-    return re.compile(
-        rf"{SIGN}(?<![^\W_])(?P<currency>{names}){GAP}(?P<number>{numeral_pattern(tongue)}){scale}{_per_pattern(tongue)}"
-    )
+    return re.compile(rf"{SIGN}(?<![^\W_])(?P<currency>{names}){GAP}(?P<number>{SPACED}){scale}{_per_pattern(tongue)}")
 
 
 @cache
@@ -128,7 +126,7 @@ def _money_behind(tongue: Tongue) -> re.Pattern[str]:
     scale = rf"{GAP}(?P<scale>{alternatives(tongue.scales)})(?:{GAP}(?:{tongue.of_pattern}))?"
     names = rf"(?P<currency>{alternatives(tongue.currencies)})(?:(?P<cents>(?<=[^\w.])\d\d(?!\d))|(?![^\W_]))"
     return re.compile(
-        rf"{SIGN}{START}(?P<number>{numeral_pattern(tongue)})(?:,[-\u2013\u2014]{{1,2}})?"
+        rf"{SIGN}{START}(?P<number>{SPACED})(?:,[-\u2013\u2014]{{1,2}})?"
         rf"(?:{scale}|{GAP}){GAP}{names}{_per_pattern(tongue)}"
     )
 
@@ -136,7 +134,7 @@ def _money_behind(tongue: Tongue) -> re.Pattern[str]:
 @cache
 def _units(tongue: Tongue) -> re.Pattern[str]:
     return re.compile(
-        rf"{SIGN}{START}(?P<number>{numeral_pattern(tongue)}){GAP}(?P<unit>{_unit_names(tongue)})"
+        rf"{SIGN}{START}(?P<number>{SPACED}){GAP}(?P<unit>{unit_names(tongue)})"
         rf"{_per_pattern(tongue)}"
     )
 
@@ -144,4 +142,4 @@ def _units(tongue: Tongue) -> re.Pattern[str]:
 @cache
 def _scales(tongue: Tongue) -> re.Pattern[str]:
     short = alternatives(name for name in tongue.scales if name in tongue.short_scales)
-    return re.compile(rf"{SIGN}{START}(?P<number>{numeral_pattern(tongue)}){GAP}(?P<scale>{short})(?!\w)")
+    return re.compile(rf"{SIGN}{START}(?P<number>{SPACED}){GAP}(?P<scale>{short})(?!\w)")

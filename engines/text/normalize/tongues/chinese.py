@@ -22,7 +22,7 @@ _YEAR: Final = re.compile(r"(?<![\d.,])(\d{4}|\d\d)(?=年(?!前|后|後|来|來|
 _CLOCK: Final = re.compile(r"(?<![\d.,:])(\d{1,2}):(\d\d)(?::(\d\d))?(?![\d:]|[.,]\d)")
 _RATIO: Final = re.compile(r"(?<![\d.,:])(\d{1,4}):(\d{1,4})(?![\d:]|[.,]\d)")
 _RANGE: Final = re.compile(
-    rf"(?<![\d.,:-])(\d+(?:\.\d+)?{GAP}[%°℃]?) ?[-\u2013\u2014~～] ?(?=\d+(?:\.\d+)?(?![-\u2013:]\d))"
+    rf"(?<![\d.,:-])(\d+(?:[.:]\d+)?{GAP}[%°℃]?) ?[-\u2013\u2014~～] ?(?=\d+(?:[.:]\d+)?(?![-\u2013:]\d))"
 )
 _FRACTION: Final = re.compile(r"(?<![\d.,/])(\d{1,3})/(\d{1,3})(?![\d/]|[.,]\d)")
 _DOTTED: Final = re.compile(r"(?<![\d.,])(\d+(?:\.\d+){2,})(?![\d]|\.\d)")
@@ -46,6 +46,8 @@ _UNIT: Final = re.compile(
 _ANY: Final = re.compile(rf"{SIGN}(?<!\d){_NUMBER}")
 _OPERATORS: Final = {"x": "乘", "×": "乘", "*": "乘", "+": "加", "=": "等于", "\u2212": "减"}
 _OPERATOR: Final = re.compile(r"(?<=\d) ?([x×*+=\u2212]) ?(?=\d)")
+_GROUPED: Final = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
+_POWER: Final = re.compile(r"(?<=[A-Za-z0-9])\^([-\u2212]?)(\d{1,6})(?![A-Za-z0-9])")
 _RAISED: Final = re.compile("[\u00b2\u00b3\u00b9\u2070-\u209c]+")
 _PHONE_DIGITS: Final = range(7, 16)
 _MOBILE: Final = re.compile(r"1[3-9]\d{9}")
@@ -61,10 +63,11 @@ def written_forms(text: str) -> str:
     text = _PHONE.sub(lambda found: _phone(found[0]), text)
     text = _YEAR.sub(lambda found: spell(found[1]), text)
     text = _DOTTED.sub(_dotted, text)
+    text = _RANGE.sub(lambda found: f"{found[1]}到", text)
     text = _CLOCK.sub(lambda found: clock(found[1], found[2], found[3]) or found[0], text)
     text = _RATIO.sub(lambda found: f"{whole(found[1])}比{whole(found[2])}", text)
-    text = _RANGE.sub(lambda found: f"{found[1]}到", text)
     text = _OPERATOR.sub(lambda found: _OPERATORS[found[1]], text)
+    text = _POWER.sub(lambda found: _exponent(found[1], found[2]), text)
     for pattern in (_MONEY, _MONEY_BEHIND):
         text = pattern.sub(_money, text)
     text = _UNIT.sub(_value, text)
@@ -160,20 +163,25 @@ def _front(found: re.Match[str]) -> str:
     return _SIGNS[meant] if meant else found["sign"]
 
 
+def _read(written: str) -> Numeral | None:
+    """Read a number; commas group three digits or part a list, they are never decimal."""
+    return None if "," in written and not _GROUPED.fullmatch(written) else read(written, decimal=".")
+
+
 def _money(found: re.Match[str]) -> str:
-    numeral = read(found["number"], decimal=".")
+    numeral = _read(found["number"])
     if numeral is None:
         return found[0]
     return _front(found) + sum_of(numeral, CURRENCIES[found["currency"]], found["scale"] or "")
 
 
 def _value(found: re.Match[str]) -> str:
-    numeral = read(found["number"], decimal=".")
+    numeral = _read(found["number"])
     return found[0] if numeral is None else _front(found) + value(numeral, found["unit"])
 
 
 def _number(found: re.Match[str]) -> str:
-    numeral = read(found["number"], decimal=".")
+    numeral = _read(found["number"])
     if numeral is None:
         return _front(found) + re.sub(r"\d+", lambda piece: whole(piece[0]), found["number"])
     text = found.string
@@ -189,6 +197,10 @@ def _number(found: re.Match[str]) -> str:
     if numeral.whole == "2" and not numeral.fraction and (counted or (follows == "点" and not ordinal)):
         return _front(found) + "两"
     return _front(found) + say(numeral)
+
+
+def _exponent(sign: str, digits: str) -> str:
+    return "平方" if digits == "2" and not sign else f"的{'负' if sign else ''}{whole(digits)}次方"
 
 
 def _power(written: str) -> str:

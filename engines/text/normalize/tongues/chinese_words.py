@@ -104,6 +104,8 @@ UNITS: Final = {
     "lx": "勒克斯",
     "lm": "流明",
     "rpm": "转每分",
+    "x": "次",
+    "×": "次",
     "ppm": "ppm",
     "px": "像素",
 }
@@ -115,6 +117,7 @@ CURRENCIES: Final = {
     **dict.fromkeys(("€", "EUR"), "欧元"),
     **dict.fromkeys(("£", "GBP"), "英镑"),
     "CHF": "瑞士法郎",
+    **{name: name for name in ("元", "美元", "欧元", "英镑", "日元")},
     "JPY": "日元",
     **dict.fromkeys(("R$", "BRL"), "雷亚尔"),
 }

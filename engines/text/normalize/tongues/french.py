@@ -93,6 +93,7 @@ kcal        | kilocalorie | kilocalories | f
 kΩ          | kiloohm | kiloohms
 lx          | lux
 lm          | lumen | lumens
+x \u00d7         | fois | fois | f
 rpm tr/min  | tour par minute | tours par minute
 ppm         | partie par million | parties par million | f
 px          | pixel | pixels
@@ -119,6 +120,7 @@ _FEMININE: Final = re.compile(
     r"|(?:tion|sion|ité|ette|ance|ence|ure|euse|trice|elle|enne|esse|ière|aison)s?$"
 )
 _PLACE: Final = re.compile(r"(?<![\w.,])(\d{1,4})(er|ère|re|nde?|[èe]?[mM]e|ième|ème|e)(s?)(?!\w)", re.IGNORECASE)
+_ALWAYS: Final = re.compile(r"(?<![\w.,:])(24|7) ?([hj]) ?/ ?(24|7)(?!\w)")
 _VOWEL: Final = re.compile("^[aeiouyhéèêâôîû]", re.IGNORECASE)
 
 
@@ -222,6 +224,15 @@ class French(Tongue):
 
     def elide(self, link: str, name: str) -> str:
         return "d'" + name if link == self.of and _VOWEL.match(name) else link + name
+
+    def times_written(self, text: str) -> str:
+        """24h/24, 7j/7."""
+
+        def always(found: re.Match[str]) -> str:
+            what = "heures" if found[2] == "h" else "jours"
+            return f"{self.cardinal(int(found[1]))} {what} sur {self.cardinal(int(found[3]))}"
+
+        return _ALWAYS.sub(always, text)
 
     def ordinals(self, text: str) -> str:
         """1er, 1re, 2e, 3ème."""

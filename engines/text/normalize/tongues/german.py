@@ -99,6 +99,7 @@ kcal        | Kilokalorie | Kilokalorien | f
 kΩ          | Kiloohm
 lx          | Lux
 lm          | Lumen
+x \u00d7         | mal
 rpm U/min   | Umdrehung pro Minute | Umdrehungen pro Minute | f
 ppm         | ppm
 px          | Pixel
@@ -132,6 +133,9 @@ _ORDINAL: Final = re.compile(
     r"(?<![\w.,:])(\d{1,4})\.(?= ?[-\u2013] ?\d{1,4}\. | (?:bis|und|oder) (?:\w{2,4} )?\d{1,4}\. | ([^\W\d_]{2,}))"
 )
 _DECADE: Final = re.compile(r"(?<![\w.,])(\d{0,2}[1-9]0)er(?!\w)")
+_IN_ONE: Final = re.compile(
+    r"(?<!\w)([IiVvNnSsMmBbAa](?:n|or|ach|eit|it|innen|us|ei|b)) 1 ?([^\W\d_]{1,40})(?![\w/]|\.\d)"
+)
 _UHR: Final = re.compile(r"(?<![\w.,:])(\d{1,2})(?:\.(\d\d))? ?Uhr(?! ?\d)(?!\w)")
 _DAY_AND_MONTH: Final = re.compile(r"(?<![\w.,:])(\d{1,2})\.(\d{1,2})\.(?!\d)")
 _HUNDREDS_IN_YEARS: Final = range(1100, 2000)
@@ -140,7 +144,7 @@ _HUNDREDS_IN_YEARS: Final = range(1100, 2000)
 class German(Tongue):
     """German of Germany; of Austria ("de-at") with Jänner and Feber; of Switzerland ("de-ch") with 1.5 and 1'000."""
 
-    groups_by_space = False
+    nouns_are_capital = True
     pairs_after_comma = False
     digits = tuple(_ONES[:10])
     comma = "Komma"
@@ -178,7 +182,6 @@ class German(Tongue):
     thousands = frozenset({"tausend"})
     short_scales = frozenset({"Tsd.", "Mio.", "Mio", "Mrd.", "Mrd"})
     clock_suffix = "Uhr|h"
-    duration_suffix = "min"
 
     def __init__(self, region: str = "") -> None:
         """`region`: "at", "ch" or neither."""
@@ -250,7 +253,7 @@ class German(Tongue):
 
     def ordinals(self, text: str) -> str:
         """Say 3. Stock and 80er; a number that ends a sentence is no place in a row."""
-        text = self.day_and_month(text)
+        text = _IN_ONE.sub(self._in_one, self.day_and_month(text))
         text = _DECADE.sub(lambda found: f"{self.year(int(found[1]))}er", text)
         return _ORDINAL.sub(lambda found: self._place(text, found), text)
 
@@ -265,6 +268,15 @@ class German(Tongue):
             return self.date(Day(number, month), " ".join(near)) if dated and exists else found[0]
 
         return _DAY_AND_MONTH.sub(day, text)
+
+    def _in_one(self, found: re.Match[str]) -> str:
+        """In 1 Minute, vor 1 h: the dative."""
+        word = found[2]
+        unit = self.units.get(word)
+        if unit is None and not self.is_noun(word):
+            return found[0]
+        gender = unit.gender if unit else self.gender_of(word)
+        return f"{found[1]} {'einer' if gender == 'f' else 'einem'} {unit.one if unit else word}"
 
     def _place(self, text: str, found: re.Match[str]) -> str:
         near = before(text, found.start())

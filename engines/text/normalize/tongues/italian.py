@@ -95,6 +95,7 @@ kcal        | chilocaloria | chilocalorie | f
 kΩ          | chiloohm
 lx          | lux
 lm          | lumen
+x \u00d7         | volta | volte | f
 rpm giri/min | giro al minuto | giri al minuto
 ppm         | parte per milione | parti per milione | f
 px          | pixel

@@ -7,8 +7,8 @@ import unicodedata
 from functools import cache, lru_cache
 from typing import Final
 
-from engines.text.normalize.tongues.amounts import numeral_pattern, signed
-from engines.text.normalize.tongues.numeral import Numeral, read
+from engines.text.normalize.tongues.amounts import signed, unit_names, unit_of
+from engines.text.normalize.tongues.numeral import SPACED, Numeral, read
 from engines.text.normalize.tongues.spans import GAP, SIGN, after, before, raised, sign_of
 from engines.text.normalize.tongues.tongue import Form, Tongue
 
@@ -18,6 +18,7 @@ _RANGE: Final = re.compile(
 )
 _FRACTION: Final = re.compile(r"(?<![\w.,/])(?:(\d{1,3}) )?(\d{1,3})/(\d{1,3})(?![\w/]|[.,]\d)")
 _OPERATOR: Final = re.compile(r"(?<=\d) ?([x\u00d7*+=\u2212]) ?(?=[-\u2212]?\d)")
+_NUMBER: Final = re.compile(rf"{SIGN}(?<!\d)(?P<number>{SPACED})(?P<gap> ?)")
 _RAISED: Final = re.compile("[\u00b2\u00b3\u00b9\u2070-\u209c]+")
 _LONG: Final = 4
 """A number of so many digits glued to letters is a model or a serial: each digit by itself."""
@@ -35,6 +36,16 @@ def operators(tongue: Tongue, text: str) -> str:
     return _OPERATOR.sub(lambda found: f" {words[found[1]]} ", text)
 
 
+def powers(tongue: Tongue, text: str) -> str:
+    """Put x^2 and 10^-3 m into words."""
+
+    def power(found: re.Match[str]) -> str:
+        unit = f" {unit_of(tongue, found[3]).many}" if found[3] else ""
+        return _exponent(tongue, found[1], found[2]) + unit
+
+    return _powers(tongue).sub(power, text)
+
+
 def fractions(tongue: Tongue, text: str) -> str:
     """Put 1/2, 2 3/4 and 5/12 into words."""
     return _FRACTION.sub(lambda found: _fraction(tongue, found[1], found[2], found[3]), text)
@@ -42,7 +53,7 @@ def fractions(tongue: Tongue, text: str) -> str:
 
 def cardinals(tongue: Tongue, text: str) -> str:
     """Put every number that is left into words."""
-    return _numbers(tongue).sub(lambda found: _number(tongue, text, found), text)
+    return _NUMBER.sub(lambda found: _number(tongue, text, found), text)
 
 
 def leftovers(tongue: Tongue, text: str) -> str:
@@ -51,6 +62,12 @@ def leftovers(tongue: Tongue, text: str) -> str:
     if text.isascii() or not any(map(str.isdigit, text)):
         return text
     return "".join(f" {tongue.digits[unicodedata.digit(char)]} " if char.isdigit() else char for char in text)
+
+
+def _exponent(tongue: Tongue, sign: str, digits: str) -> str:
+    if digits == "2" and not sign:
+        return f" {tongue.squared}"
+    return f" {tongue.power} {tongue.minus + ' ' if sign else ''}{tongue.whole(digits)}"
 
 
 def _power(tongue: Tongue, written: str) -> str:
@@ -115,5 +132,5 @@ def _pieces(tongue: Tongue, written: str) -> str:
 
 
 @cache
-def _numbers(tongue: Tongue) -> re.Pattern[str]:
-    return re.compile(rf"{SIGN}(?<!\d)(?P<number>{numeral_pattern(tongue)})(?P<gap> ?)")
+def _powers(tongue: Tongue) -> re.Pattern[str]:
+    return re.compile(rf"(?<=[^\W_])\^([-\u2212]?)(\d{{1,6}})(?!\w)(?:{GAP}({unit_names(tongue)}))?")

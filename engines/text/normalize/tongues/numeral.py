@@ -20,7 +20,7 @@ NUMERAL: Final = rf"\d+(?:[.,'’{SPACES}]\d+)*"
 """What may be a number; each mark stands between digits, so this cannot run away."""
 
 SPACED: Final = rf"\d{{1,3}}(?: \d{{3}}){{1,5}}(?!\d)(?:[.,]\d+)?(?![\d ]\d)|{NUMERAL}"
-"""The same where ordinary spaces group, too."""
+"""The same, and groups of three behind ordinary spaces, which may have been narrow ones before the text came here."""
 
 _GROUPING: Final = re.compile(rf"[ '’{SPACES}](?=\d{{3}}(?!\d))")
 _MARKED: Final = re.compile(r"[\d.,]+")

@@ -101,6 +101,7 @@ kcal        | quilocaloria | quilocalorias | f
 kΩ          | quiloohm | quiloohms
 lx          | lux
 lm          | lúmen | lúmens
+x \u00d7         | vez | vezes | f
 rpm         | rotação por minuto | rotações por minuto | f
 ppm         | parte por milhão | partes por milhão | f
 px          | píxel | píxeis
@@ -156,7 +157,7 @@ class Portuguese(Tongue):
     months = _MONTHS
     month_aliases: ClassVar[dict[str, int]] = {name: i + 1 for i, name in enumerate(_SHORT_MONTHS)}
     of, of_pattern, of_month = "de ", "de", r"(?:de )?"
-    clock_suffix = r"horas|hrs?\.?|h"
+    clock_suffix = "horas|hrs?|h"
 
     def __init__(self, region: str = "") -> None:
         """`region`: "br" or not."""

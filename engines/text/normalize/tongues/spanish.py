@@ -105,6 +105,7 @@ kcal        | kilocaloría | kilocalorías | f
 kΩ          | kiloohmio | kiloohmios
 lx          | lux
 lm          | lumen | lúmenes
+x \u00d7         | vez | veces | f
 rpm         | revolución por minuto | revoluciones por minuto | f
 ppm         | parte por millón | partes por millón | f
 px          | píxel | píxeles
@@ -131,7 +132,7 @@ _MASCULINE: Final = re.compile(
     r"(?:días|(?:[eoi]|gra|si|cli|dra)mas|planetas|mapas|gorilas|poetas|pilotas|kilogramas)$"
 )
 _FEMININE: Final = re.compile(
-    r"(?:a|as|ción|ciones|sión|siones|dad|dades|tud|tudes|(?:v|l|cr)eces|luces|voces|cruces|noches|tardes|llaves|calles|imágenes|órdenes|señales|torres|naves|clases|fases|series|mano|manos)$"
+    r"(?:a|as|ción|ciones|sión|siones|dad|dades|tud|tudes|vez|veces|luz|luces|voz|voces|cruz|cruces|noches?|tardes?|llaves?|calles?|imagen|imágenes|orden|órdenes|señal|señales|torres?|naves?|clases?|fases?|series?|manos?)$"
 )
 _PLACE: Final = re.compile(
     r"(?<![\w.,])(\d{1,4})(\.?[ºo°]|\.?ª|\.?er|r[oa]|d[oa]|t[oa]|m[oa]|v[oa]|n[oa])(?!\w| ?[CF]\b)"
@@ -179,7 +180,7 @@ class Spanish(Tongue):
     thousands = frozenset({"mil"})
     short_scales = frozenset({"mill."})
     of, of_pattern, of_month = "de ", "de", r"(?:del? )?"
-    clock_suffix = r"horas|hrs?\.?|hs?\.?"
+    clock_suffix = "horas|hrs?|hs?"
 
     def __init__(self, region: str = "") -> None:
         """`region`: "419", "mx" or neither."""
@@ -254,7 +255,8 @@ class Spanish(Tongue):
             if said is None:
                 return found[0]
             said = said.removesuffix(" horas").removesuffix(" en punto")
-            return f"{said} de la {'mañana' if morning else evening}"
+            ends = found[0].endswith(".") and not text[found.end() :].strip()
+            return f"{said} de la {'mañana' if morning else evening}{'.' if ends else ''}"
 
         return _HALF_DAY.sub(clock, text)
 

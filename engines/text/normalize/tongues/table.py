@@ -43,12 +43,13 @@ _STEPS: Final[tuple[Callable[[Tongue, str], str], ...]] = (
     numbers.ranges,
     times,
     codes.dotted,
+    numbers.powers,
+    numbers.operators,
     lambda tongue, text: tongue.ordinals(text),
     amounts.money,
     amounts.units,
     amounts.scales,
     numbers.fractions,
-    numbers.operators,
     numbers.cardinals,
     numbers.leftovers,
 )
@@ -64,7 +65,10 @@ def written_forms(language: str) -> Callable[[str], str] | None:
     if parts[0] in {"zh", "cmn"}:
         return _chinese
     tongue = tongue_of(language)
-    return None if tongue is None else partial(_read, tongue)
+    if tongue is None:
+        return None
+    _read(tongue, "0 x")  # compiles the patterns, 40 ms that the first sentence need not wait for
+    return partial(_read, tongue)
 
 
 def say_as(text: str, interpret_as: str, fmt: str | None, language: str) -> str | None:

@@ -52,8 +52,6 @@ class Tongue(ABC):
 
     decimal: str = ","
     """The mark before the fraction of a number in this locale: a comma or a point."""
-    groups_by_space: ClassVar[bool] = True
-    """Whether 12 345 is one number here."""
     pairs_after_comma: ClassVar[bool] = True
     """Whether 6,25 is said "six comma twenty-five"; else, and for any other count of digits, they are said singly."""
 
@@ -75,6 +73,8 @@ class Tongue(ABC):
     """In counts: 5/12."""
     squared: ClassVar[str]
     power: ClassVar[str]
+    nouns_are_capital: ClassVar[bool] = False
+    """Whether a capital letter tells a noun, so that it tells no new sentence."""
     number_sign: ClassVar[str]
     """What "Nr." and "#" stand for."""
     number_signs: ClassVar[str]
@@ -110,7 +110,7 @@ class Tongue(ABC):
     clock_suffix: ClassVar[str] = "(?!)"
     """What may be written behind 8:05 and is said anyway, or not at all."""
 
-    duration_suffix: ClassVar[str] = "(?!)"
+    duration_suffix: ClassVar[str] = "min"
     """What tells that 1 h 30 is no time of day."""
 
     @abstractmethod

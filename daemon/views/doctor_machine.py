@@ -1,0 +1,110 @@
+"""What the doctor looks at in the machine: versions, board, disk, temperatures."""
+
+from __future__ import annotations
+
+import platform
+import re
+import shutil
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+from daemon.config import Config, journal_file, packs_folder, phrases_folder
+from daemon.views.commands_run import output_of
+from daemon.views.finding import Finding
+
+_PACKAGES: Final = (
+    "numpy",
+    "onnxruntime",
+    "paho-mqtt",
+    "piper-tts",
+    "pyalsaaudio",
+    "opuslib-next",
+    "pycuda",
+    "tensorrt",
+)
+_MIB: Final = 1 << 20
+_LEAST_FREE: Final = 50 * _MIB
+"""The journal and its write-ahead log take a few MiB; below this nobody's disk is well."""
+_HOT_C: Final = 95.0
+"""Boards slow down between 95 and 100 °C; the governor acts long before."""
+_PLAUSIBLE_C: Final = (-40.0, 150.0)
+
+
+def versions() -> list[Finding]:
+    """Tell our version and those of what we stand on."""
+    known = [f"{name} {version}" for name in ("speakd", *_PACKAGES) if (version := _version(name))]
+    return [Finding("versions", "ok", ", ".join([*known, f"Python {platform.python_version()}"]))]
+
+
+def machine(root: Path = Path("/")) -> list[Finding]:
+    """Tell the system, and on a Jetson the board, its L4T, JetPack, CUDA and driver."""
+    release = _text(root / "etc/os-release")
+    name = re.search(r'^PRETTY_NAME="?([^"\n]*)', release, re.MULTILINE)
+    system = f"{name[1] if name else platform.system()}, kernel {platform.release()}, {platform.machine()}"
+    findings = [Finding("system", "ok", system)]
+    model = _text(root / "proc/device-tree/model").strip("\0\n ")
+    if model:
+        findings.append(Finding("board", "ok", model))
+    l4t = re.search(r"R(\d+) \(release\), REVISION: ([\d.]+)", _text(root / "etc/nv_tegra_release"))
+    if l4t:
+        jetpack = output_of(["dpkg-query", "-W", "-f=${Version}", "nvidia-jetpack"]).strip()
+        text = f"L4T {l4t[1]}.{l4t[2]}, JetPack {jetpack or 'package nvidia-jetpack is not installed'}"
+        findings.append(Finding("JetPack", "ok", text))
+    driver = re.search(r"Kernel Module\s+(?:for \S+\s+)?([\d.]+)", _text(root / "proc/driver/nvidia/version"))
+    cuda = re.search(r'"cuda"\s*:\s*\{[^}]*"version"\s*:\s*"([\d.]+)"', _text(root / "usr/local/cuda/version.json"))
+    if driver or cuda or l4t:
+        text = f"toolkit {cuda[1] if cuda else 'none found'}, driver {driver[1] if driver else 'of the board'}"
+        findings.append(Finding("CUDA", "ok", text))
+    return findings
+
+
+def temperatures(root: Path = Path("/")) -> list[Finding]:
+    """Tell how hot the machine is, from the kernel's thermal zones."""
+    degrees = {}
+    for zone in sorted((root / "sys/class/thermal").glob("thermal_zone*")):
+        value = _text(zone / "temp").strip()
+        if re.fullmatch(r"-?\d{1,7}", value) and _PLAUSIBLE_C[0] < int(value) / 1000 < _PLAUSIBLE_C[1]:
+            degrees[_text(zone / "type").strip() or zone.name] = int(value) / 1000
+    if not degrees:
+        return [Finding("temperatures", "note", "this machine has no thermal zones that can be read")]
+    text = ", ".join(f"{name} {value:.0f} °C" for name, value in degrees.items())
+    if max(degrees.values()) >= _HOT_C:
+        return [
+            Finding("temperatures", "fault", text, "give the device air, check its fan, or choose a lower power mode")
+        ]
+    return [Finding("temperatures", "ok", text)]
+
+
+def disk(config: Config) -> list[Finding]:
+    """Tell what is free where voices, journal and phrases lie."""
+    findings = []
+    places = {"voices": packs_folder(config), "journal": journal_file(config).parent, "phrases": phrases_folder(config)}
+    for what, folder in places.items():
+        there = next(parent for parent in (folder, *folder.parents) if parent.exists())
+        usage = shutil.disk_usage(there)
+        text = f"{usage.free // _MIB} MiB of {usage.total // _MIB} free for {what} ({folder})"
+        if usage.free < _LEAST_FREE:
+            mend = f"make room: `sudo du -xh {there} | sort -h | tail` shows what takes it"
+            findings.append(Finding("disk", "fault", text, mend))
+        elif what == "phrases" and config.cache.enabled and usage.free < config.cache.min_free_mb * _MIB:
+            text += f": below cache.min_free_mb = {config.cache.min_free_mb}, no more phrases are kept"
+            findings.append(Finding("disk", "note", text))
+        else:
+            findings.append(Finding("disk", "ok", text))
+    return findings
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _text(file: Path) -> str:
+    """Return a file's text, or "" where there is none or it may not be read."""
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,137 @@
+"""What the doctor looks at in the service: systemd's view, crashes, groups, permissions."""
+
+from __future__ import annotations
+
+import grp
+import os
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from daemon.config import Config, journal_file, packs_folder, phrases_folder
+from daemon.views.commands_run import output_of
+from daemon.views.finding import Finding
+
+UNIT: Final = "speakd.service"
+HELPER: Final = "speakd-power.service"
+HELPER_SOCKET: Final = "speakd-power.socket"
+_GPU_NODES: Final = ("dev/nvhost-ctrl-gpu", "dev/nvmap", "dev/nvidiactl")
+_JTOP_SOCKET: Final = "run/jtop.sock"
+
+
+def service(root: Path = Path("/")) -> list[Finding]:
+    """Tell whether systemd runs speakd, and how often it had to start it again."""
+    if not (root / "run/systemd/system").is_dir():
+        return [Finding("service", "note", "systemd does not run here")]
+    facts = _unit_facts(UNIT)
+    if facts.get("LoadState") != "loaded":
+        return [Finding("service", "note", f"{UNIT} is not installed", "sudo ./install.sh")]
+    restarts = facts.get("NRestarts", "0")
+    text = f"{facts.get('ActiveState')} ({facts.get('SubState')}), started again {restarts} times since it was started"
+    if facts.get("ActiveState") == "active":
+        return [Finding("service", "ok" if restarts == "0" else "note", text)]
+    reason = f"{text}; it ended with: {facts.get('Result')} {facts.get('ExecMainStatus')}"
+    return [Finding("service", "fault", reason, f"sudo systemctl restart {UNIT}; journalctl -u {UNIT} -n 50 tells why")]
+
+
+def power_helper(root: Path = Path("/")) -> list[Finding]:
+    """Tell whether the helper runs that sets clocks and power modes for us, where it is installed."""
+    facts = _unit_facts(HELPER) if (root / "run/systemd/system").is_dir() else {}
+    if facts.get("LoadState") != "loaded":
+        return []
+    state = f"{facts.get('ActiveState')} ({facts.get('SubState')})"
+    # Its socket starts it when it is needed.
+    waits = facts.get("ActiveState") == "inactive" and _unit_facts(HELPER_SOCKET).get("ActiveState") == "active"
+    if waits or facts.get("ActiveState") in {"active", "activating"}:
+        return [Finding("power helper", "ok", "waits until it is needed" if waits else state)]
+    mend = f"sudo systemctl restart {HELPER_SOCKET}; journalctl -u {HELPER} -n 20 tells why it ended"
+    return [Finding("power helper", "fault", state, mend)]
+
+
+def last_crash() -> list[Finding]:
+    """Tell when native code crashed last, where the system keeps that."""
+    listed = [line for line in output_of(["coredumpctl", "--no-pager", "--no-legend", "list"]).splitlines()
+              if re.search(r"speakd|/python3", line)]  # fmt: skip
+    if listed:
+        return [Finding("last crash", "note", " ".join(listed[-1].split()), "coredumpctl info tells more")]
+    command = ["journalctl", "--no-pager", "-q", "-u", UNIT, "-o", "short-iso", "-n", "1", "--grep"]
+    line = output_of([*command, "dumped core|status=[0-9]+/(SEGV|ABRT|BUS|ILL|FPE)|watchdog"]).strip()
+    if line:
+        return [Finding("last crash", "note", line.splitlines()[-1], f"journalctl -u {UNIT} tells what came before")]
+    return [Finding("last crash", "ok", "none is recorded")]
+
+
+def groups(root: Path = Path("/")) -> list[Finding]:
+    """Tell whether speakd is in the groups that own sound, GPU and jtop: the running service, or else who asks."""
+    pid = int(_unit_facts(UNIT).get("MainPID") or 0)
+    whose, belongs = f"{UNIT} (process {pid})", _groups_of(pid) if pid else None
+    if belongs is None:
+        whose, belongs = "who asks", None if os.geteuid() == 0 else {*os.getgroups(), os.getegid()}
+    if belongs is None:
+        return [Finding("groups", "note", "asked by root, who may do anything; the service is not running")]
+    needed = {"audio": (root / "dev/snd").is_dir(), "video": any((root / node).exists() for node in _GPU_NODES)}
+    needed["jtop"] = (root / _JTOP_SOCKET).exists()
+    findings = []
+    for name, is_needed in needed.items():
+        if not is_needed:
+            continue
+        try:
+            number = grp.getgrnam(name).gr_gid
+        except KeyError:
+            continue
+        if number in belongs:
+            findings.append(Finding("groups", "ok", f"{whose} is in {name}"))
+        else:
+            mend = f"sudo systemctl edit {UNIT}: [Service] SupplementaryGroups={name}"
+            mend = mend if pid else f"sudo usermod -aG {name} $USER, then log in again"
+            findings.append(Finding("groups", "fault", f"{whose} is not in {name}", mend))
+    if needed["jtop"] and find_spec("jtop") is None:
+        mend = "sudo /opt/speakd/current/venv/bin/pip install 'jetson-stats>=7'"
+        findings.append(Finding("jtop", "note", "its service runs, but its Python package is not installed here", mend))
+    return findings or [Finding("groups", "ok", "nothing here asks for one")]
+
+
+def files(config: Config) -> list[Finding]:
+    """Tell whether the files that the configuration names can be read, and the folders written, by who asks."""
+    mqtt = config.mqtt
+    named = {
+        "mqtt.username_file": mqtt.username_file,
+        "mqtt.password_file": mqtt.password_file,
+        "mqtt.tls_ca_file": mqtt.tls_ca_file,
+        "mqtt.tls_cert_file": mqtt.tls_cert_file,
+        "mqtt.tls_key_file": mqtt.tls_key_file,
+    }
+    findings = []
+    for key, name in named.items():
+        file = Path(name)
+        if name and not file.exists():
+            findings.append(Finding("files", "fault", f"{key}: there is no {file}", f"create {file}, or change {key}"))
+        elif name and not os.access(file, os.R_OK):
+            findings.append(Finding("files", "note", f"{key}: {file} cannot be read by who asks; ask with sudo"))
+        elif name and key in {"mqtt.password_file", "mqtt.tls_key_file"} and file.stat().st_mode & 0o007:
+            findings.append(Finding("files", "fault", f"{key}: anybody can read {file}", f"sudo chmod o-rwx {file}"))
+    folders = {packs_folder(config), journal_file(config).parent, phrases_folder(config)}
+    findings += [
+        Finding("files", "note", f"{folder} cannot be written by who asks; ask with sudo")
+        for folder in sorted(folders)
+        if folder.exists() and not os.access(folder, os.W_OK)
+    ]
+    return findings or [Finding("files", "ok", "all that the configuration names can be used")]
+
+
+def _unit_facts(unit: str) -> dict[str, str]:
+    properties = "LoadState,ActiveState,SubState,Result,ExecMainStatus,NRestarts,MainPID"
+    lines = output_of(["systemctl", "show", unit, f"--property={properties}"]).splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def _groups_of(pid: int) -> set[int] | None:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    if lines.get("Uid", "").split()[1:2] == ["0"]:
+        return None
+    return {int(number) for number in (lines.get("Groups", "") + " " + lines.get("Gid", "")).split()}

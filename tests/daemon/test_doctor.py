@@ -1,0 +1,195 @@
+"""What the doctor reads from a machine, and what never gets into the archive for support."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.config import Config
+from daemon.config_text import show
+from daemon.views import doctor, doctor_machine, doctor_service, support
+
+PASSWORD = "correct-horse-battery"  # noqa: S105  nobody's
+KEY = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49AgEGCCqGSM49\n-----END PRIVATE KEY-----\n"
+
+
+@pytest.fixture
+def secret_config(tmp_path: Path) -> Config:
+    (tmp_path / "password").write_text(PASSWORD + "\n")
+    (tmp_path / "key.pem").write_text(KEY)
+    mqtt = {
+        "host": "127.0.0.1",
+        "port": 1,
+        "username": "kiosk-seventeen",
+        "password_file": str(tmp_path / "password"),
+        "tls_key_file": str(tmp_path / "key.pem"),
+    }
+    packs = {"packs": str(tmp_path / "packs")}
+    return Config.model_validate(
+        {"mqtt": mqtt, "voice": packs, "audio": {"output": "null"}, "engine": {"backend": "ort"},
+         "journal": {"file": str(tmp_path / "journal.db")}, "cache": {"folder": str(tmp_path / "phrases")}}
+    )  # fmt: skip
+
+
+def members_of(archive: Path) -> dict[str, str]:
+    with tarfile.open(archive) as opened:
+        return {name: file.read().decode() for name in opened.getnames() if (file := opened.extractfile(name))}
+
+
+def test_no_secret_gets_into_the_archive(secret_config: Config, tmp_path: Path) -> None:
+    file = tmp_path / "support.tar.gz"
+    leak = f"the log says {PASSWORD} and kiosk-seventeen, {KEY} and MIGHAgEAMBMGByqGSM49AgEGCCqGSM49"
+    support.write(file, secret_config, leak, json.dumps({"leak": leak}))
+    members = members_of(file)
+    assert {"speakd-support/report.txt", "speakd-support/speakd.toml", "speakd-support/packages.txt"} <= set(members)
+    for text in members.values():
+        assert PASSWORD not in text
+        assert "kiosk-seventeen" not in text
+        assert "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49" not in text
+    assert str(tmp_path / "password") in members["speakd-support/speakd.toml"]  # the name helps, and tells nothing
+    assert file.stat().st_mode & 0o077 == 0
+
+
+@given(st.text(st.characters(categories=("L", "N", "P")), min_size=8, max_size=40))
+def test_a_password_is_taken_out_wherever_it_stands(password: str) -> None:
+    assert password not in support.clean(f"x{password}y {password}\nmqtt://me:{password}@host", [password]).replace(
+        "(removed)", ""
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "password=hunter22",
+        'password: "hunter22"',
+        "token = hunter22",
+        "mqtt://me:hunter22@host:1883",
+        '"secret": "hunter22"',
+    ],
+)
+def test_what_looks_like_a_secret_is_taken_out(line: str) -> None:
+    assert "hunter22" not in support.clean(f"before {line} after", [])
+
+
+def test_the_configuration_keeps_what_is_no_secret(secret_config: Config) -> None:
+    text = support.redacted(secret_config)
+    differing = set(show(secret_config).splitlines()) ^ set(text.splitlines())
+    assert {line for line in differing if not line.startswith("#")} == {
+        'username = "kiosk-seventeen"',
+        'username = "(removed)"',
+    }
+
+
+def test_an_archive_is_whole_or_not_there(secret_config: Config, tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        support.write(tmp_path / "nowhere" / "support.tar.gz", secret_config, "", "{}")
+    before = set(tmp_path.iterdir())
+    (tmp_path / "folder.tar.gz").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        support.write(tmp_path / "folder.tar.gz", secret_config, "", "{}")
+    assert set(tmp_path.iterdir()) - before == {tmp_path / "folder.tar.gz"}
+
+
+def test_a_jetson_is_described(tmp_path: Path) -> None:
+    for name, text in {
+        "etc/os-release": 'PRETTY_NAME="Ubuntu 22.04.5 LTS"\n',
+        "etc/nv_tegra_release": "# R36 (release), REVISION: 4.3, GCID: 38968081, BOARD: generic, EABI: aarch64\n",
+        "proc/device-tree/model": "NVIDIA Jetson Orin Nano Developer Kit\0",
+        "usr/local/cuda/version.json": '{"cuda" : {"name" : "CUDA SDK", "version" : "12.6.11"}}',
+        "proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  540.4.0  Release\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = {finding.topic: finding.text for finding in doctor_machine.machine(tmp_path)}
+    assert found["system"].startswith("Ubuntu 22.04.5 LTS, kernel ")
+    assert found["board"] == "NVIDIA Jetson Orin Nano Developer Kit"
+    assert found["JetPack"].startswith("L4T 36.4.3, JetPack ")
+    assert found["CUDA"] == "toolkit 12.6.11, driver 540.4.0"
+
+
+@pytest.mark.parametrize(
+    ("millidegrees", "state"), [("45500", "ok"), ("97000", "fault"), ("-256000", "note"), ("x", "note")]
+)
+def test_heat_is_told(tmp_path: Path, millidegrees: str, state: str) -> None:
+    zone = tmp_path / "sys/class/thermal/thermal_zone0"
+    zone.mkdir(parents=True)
+    (zone / "type").write_text("cpu-thermal\n")
+    (zone / "temp").write_text(millidegrees + "\n")
+    (finding,) = doctor_machine.temperatures(tmp_path)
+    assert finding.state == state
+    assert bool(finding.mend) == (state == "fault")
+
+
+def test_a_password_that_anybody_can_read_is_a_fault(secret_config: Config) -> None:
+    file = Path(secret_config.mqtt.password_file)
+    file.chmod(0o644)
+    Path(secret_config.mqtt.tls_key_file).chmod(0o600)
+    (finding,) = doctor_service.files(secret_config)
+    assert (finding.state, finding.mend) == ("fault", f"sudo chmod o-rwx {file}")
+    file.chmod(0o600)
+    assert [finding.state for finding in doctor_service.files(secret_config)] == ["ok"]
+    file.unlink()
+    (finding,) = doctor_service.files(secret_config)
+    assert finding.state == "fault"
+
+
+def test_a_mistake_in_the_configuration_is_told_with_all_that_does_not_need_it(tmp_path: Path) -> None:
+    file = tmp_path / "speakd.toml"
+    file.write_text("[mqtt]\nprot = 1\n")
+    examination = doctor.examine(file)
+    assert examination.config is None
+    topics = {finding.topic: finding for finding in examination.findings}
+    assert topics["configuration"].state == "fault"
+    assert "port" in topics["configuration"].text
+    assert topics["versions"].state == "ok"
+
+
+def test_each_fault_says_what_mends_it(secret_config: Config, tmp_path: Path) -> None:
+    file = tmp_path / "speakd.toml"
+    file.write_text(show(secret_config.model_copy(update={"mqtt": Config().mqtt.model_copy(update={"port": 1})})))
+    command = [sys.executable, "-m", "daemon", "--config", str(file), "doctor", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    report = json.loads(done.stdout)
+    faults = [finding for finding in report["findings"] if finding["state"] == "fault"]
+    assert {finding["topic"] for finding in faults} == {"broker", "voice"}
+    assert len(faults) == report["faults"]
+    assert all(finding["mend"] for finding in faults)
+
+
+SYSTEMCTL = """#!/bin/sh
+[ "$1" = show ] || exit 1
+case "$2" in
+speakd.service) printf 'LoadState=loaded\nActiveState=%s\nSubState=x\nResult=core-dump\nExecMainStatus=11\n' "$STATE"
+  printf 'NRestarts=3\nMainPID=0\n' ;;
+speakd-power.socket) printf 'LoadState=loaded\\nActiveState=active\\n' ;;
+*) printf 'LoadState=loaded\\nActiveState=%s\\nSubState=x\\n' "$HELPER" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(("state", "expected"), [("active", "note"), ("failed", "fault"), ("inactive", "fault")])
+def test_what_systemd_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, expected: str) -> None:
+    program = tmp_path / "systemctl"
+    program.write_text(SYSTEMCTL)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("STATE", state)
+    assert [finding.state for finding in doctor_service.service(tmp_path)] == ["note"]  # no systemd here
+    (tmp_path / "run/systemd/system").mkdir(parents=True)
+    (finding,) = doctor_service.service(tmp_path)
+    assert finding.state == expected
+    assert "3 times" in finding.text
+    assert ("core-dump 11" in finding.text) == (expected == "fault")
+    for of_helper, told in {"failed": "fault", "inactive": "ok", "active": "ok"}.items():
+        monkeypatch.setenv("HELPER", of_helper)
+        (helper,) = doctor_service.power_helper(tmp_path)
+        assert (helper.state, bool(helper.mend)) == (told, told == "fault")
