@@ -195,9 +195,9 @@ def _make_desk(config: Config, service: Service, link: Link, sink: Sink, figures
             service.vitals(),
             process_bytes=resident_bytes(),
             lost=link.telemetry_lost,
-            underruns=getattr(sink, "underruns", None),  # a file has none
-            encoder_packets=link.audio_sent,
-            encoder_drops=link.audio_lost,
+            underruns=sink.underruns,
+            encoder_packets=service.outputs.counts.packets,
+            encoder_drops=service.outputs.counts.dropped,
         )
 
     checks = None

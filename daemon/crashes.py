@@ -20,7 +20,8 @@ _LOG = logging.getLogger(__name__)
 ENDS: Final = "ends"
 """The file to which the unit adds a line per end: its `$SERVICE_RESULT`."""
 
-_FACTS: Final = "engine-put-aside.json"
+PUT_ASIDE: Final = "engine-put-aside.json"
+"""The file that tells what must not be used any more."""
 
 _CRASHES: Final = frozenset({"core-dump", "signal", "watchdog", "oom-kill"})
 """What systemd calls an end that native code is to blame for. What speakd itself gives up on is 'exit-code'."""
@@ -61,7 +62,8 @@ class Crashes:
         ends = _read_ends(folder / ENDS)
         self.in_a_row = len(ends)
         """Bad ends since the last good or long run."""
-        self._facts = replace(_read_facts(folder / _FACTS), engine="") if not ends else _read_facts(folder / _FACTS)
+        known = _read_facts(folder / PUT_ASIDE)
+        self._facts = known if ends else replace(known, engine="")
         if self._facts.version != version:
             self._facts = _Facts(version)
         if _crashed_in_a_row(ends) >= _IN_A_ROW and self._facts.step < len(LADDER) - 1:
@@ -81,13 +83,7 @@ class Crashes:
     @property
     def problem(self) -> str | None:
         """What was done about crashes, in words; None where nothing was."""
-        if not self._facts.step:
-            return None
-        what = "TensorRT" if self.put_aside == "trt" else "INT8"
-        return (
-            f"{what} crashed {_IN_A_ROW} times in a row and is put aside; to try it again, delete "
-            f"{self._folder / _FACTS} and restart"
-        )
+        return _problem(self._facts)
 
     def speaks_with(self, engine: str) -> None:
         """Note the engine of the default voice, once it is ready."""
@@ -114,9 +110,21 @@ class Crashes:
         if not self._folder.is_dir():
             return  # nobody installed it as a service, so nobody notes how it ends either
         try:
-            write_whole(self._folder / _FACTS, json.dumps(asdict(self._facts)).encode())
+            write_whole(self._folder / PUT_ASIDE, json.dumps(asdict(self._facts)).encode())
         except OSError as error:  # a full disk: the next crash is judged by what was known before
             _LOG.warning("which engine speaks cannot be noted: %s", error)
+
+
+def problem_of(file: Path) -> str | None:
+    """Say what the file `PUT_ASIDE` tells of, for whoever only looks; None where it is nothing."""
+    return _problem(_read_facts(file))
+
+
+def _problem(facts: _Facts) -> str | None:
+    if not facts.step:
+        return None
+    what = "TensorRT" if LADDER[facts.step] == "trt" else "INT8"
+    return f"{what} crashed {_IN_A_ROW} times in a row and is put aside; `speakd doctor` tells how to try it again"
 
 
 def _read_ends(file: Path) -> Sequence[str]:

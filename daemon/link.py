@@ -69,8 +69,6 @@ class Link:
         self._listens = False
         self.steady_at = math.inf
         """When the connection will have lasted for a while, in seconds of `time.monotonic`; infinite where it has."""
-        self.audio_sent = self.audio_lost = 0
-        """Pieces of streams."""
         self._backlog = Backlog(self._send_telemetry)
         self._untold: dict[int, str] = {}
         """Message number -> id: final events on their way."""
@@ -135,10 +133,7 @@ class Link:
     def publish_audio(self, piece: AudioPage) -> bool:
         """Send a piece of a stream; False where there was no room for it."""
         headers = Headers(content_type=piece.content_type)
-        sent = self._connection.publish(piece.topic, piece.page, share=_PROGRESS, headers=headers) is not None
-        self.audio_sent += sent
-        self.audio_lost += not sent
-        return sent
+        return self._connection.publish(piece.topic, piece.page, share=_PROGRESS, headers=headers) is not None
 
     def publish_telemetry(self, figures: Telemetry) -> int:
         """Send figures, retained, now or when the broker is back; gives about how many bytes that takes."""

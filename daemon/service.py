@@ -97,7 +97,8 @@ class Service:
         self._report = report
         self.inbox: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
         lexica = Lexica(Path(config.lexicon.folder), journal)
-        front = Front(normalizer_of(config.text), lexica.current)
+        self._chimes = Chimes.load(config.chimes, config.audio.loudness_lufs)
+        front = Front(normalizer_of(config.text), lexica.current, self._chimes.sounds.get)
         self._phonemizer = Phonemizer(config.limits.phonemes_timeout_s)
         self._precedence = Precedence()
         self._store = PackStore(packs_folder(config))
@@ -132,7 +133,6 @@ class Service:
         )
         self._preferred = config.voice.default
         self._is_warm = True
-        self._chimes = Chimes.load(config.chimes, config.audio.loudness_lufs)
         self.outputs = Outputs(config, topic_of=topic_of, post=self.inbox.put)
         hands = Hands(
             publish=publish,

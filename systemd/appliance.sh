@@ -14,6 +14,7 @@ readonly VERSIONS=$HOME_FOLDER/versions
 readonly CONFIG=/etc/speakd/speakd.toml
 readonly UNITS=/etc/systemd/system
 readonly SERVICE_USER=speakd
+readonly MANUAL=/usr/local/share/man
 readonly KEPT_VERSIONS=3 # the one that runs, the one before it, and one more
 readonly READY_S=960     # a little more than the unit's TimeoutStartSec
 
@@ -136,6 +137,9 @@ install_units() { # FOLDER
     printf '[Service]\nSupplementaryGroups=jtop\n' >"$UNITS/speakd.service.d/jtop.conf"
   fi
   install -D -m 0644 "$1/systemd/speakd-tmpfiles.conf" /etc/tmpfiles.d/speakd.conf
+  mkdir -p "$MANUAL/man1" "$MANUAL/man5"
+  "$1/venv/bin/speakd" man speakd >"$MANUAL/man1/speakd.1" || true # a version of before had none
+  "$1/venv/bin/speakd" man speakd.toml >"$MANUAL/man5/speakd.toml.5" || true
   if [[ -e $1/systemd/90-speakd.rules ]]; then
     install -D -m 0644 "$1/systemd/90-speakd.rules" /etc/udev/rules.d/90-speakd.rules
     ! command -v udevadm >/dev/null || udevadm control --reload 2>/dev/null || true
@@ -268,7 +272,8 @@ uninstall_appliance() { # purge|keep
     systemctl --quiet disable speakd.service 2>/dev/null || true
   fi
   rm -rf "$UNITS"/speakd.service "$UNITS"/speakd-power.service "$UNITS"/speakd-power.socket "$UNITS/speakd.service.d" \
-    /etc/tmpfiles.d/speakd.conf /etc/udev/rules.d/90-speakd.rules /usr/local/bin/speakd "$HOME_FOLDER"
+    /etc/tmpfiles.d/speakd.conf /etc/udev/rules.d/90-speakd.rules /usr/local/bin/speakd "$HOME_FOLDER" \
+    "$MANUAL/man1/speakd.1" "$MANUAL/man5/speakd.toml.5"
   ! has_systemd || systemctl daemon-reload
   if [[ $1 == purge ]]; then
     rm -rf /etc/speakd /var/lib/speakd /var/cache/speakd

@@ -51,6 +51,7 @@ def examine(path: Path | None, *, tone: bool = False) -> Examination:
     findings += _look("service", doctor_service.service)
     findings += _look("power helper", doctor_service.power_helper)
     findings += _look("last crash", doctor_service.last_crash)
+    findings += _look("engine", doctor_service.engine_put_aside)
     findings += _look("groups", doctor_service.groups)
     if config is not None:
         known = config

@@ -12,6 +12,7 @@ from typing import Final
 from daemon.config import Config, journal_file, packs_folder, phrases_folder
 from daemon.views.commands_run import output_of
 from daemon.views.finding import Finding
+from power.sensors import Sensors
 
 _PACKAGES: Final = (
     "numpy",
@@ -60,12 +61,13 @@ def machine(root: Path = Path("/")) -> list[Finding]:
 
 
 def temperatures(root: Path = Path("/")) -> list[Finding]:
-    """Tell how hot the machine is, from the kernel's thermal zones."""
-    degrees = {}
-    for zone in sorted((root / "sys/class/thermal").glob("thermal_zone*")):
-        value = _text(zone / "temp").strip()
-        if re.fullmatch(r"-?\d{1,7}", value) and _PLAUSIBLE_C[0] < int(value) / 1000 < _PLAUSIBLE_C[1]:
-            degrees[_text(zone / "type").strip() or zone.name] = int(value) / 1000
+    """Tell how hot the machine is, as far as its sensors can be believed."""
+    sensors = Sensors(root, jtop=False)
+    try:
+        zones = sensors.read().temperatures
+    finally:
+        sensors.close()
+    degrees = {zone: value / 1000 for zone, value in zones.items()}
     if not degrees:
         return [Finding("temperatures", "note", "this machine has no thermal zones that can be read")]
     text = ", ".join(f"{name} {value:.0f} °C" for name, value in degrees.items())

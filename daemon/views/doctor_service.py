@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from daemon.config import Config, journal_file, packs_folder, phrases_folder
+from daemon.config import Config, journal_file, packs_folder, phrases_folder, state_folder
+from daemon.crashes import PUT_ASIDE, problem_of
 from daemon.views.commands_run import output_of
 from daemon.views.finding import Finding
 
@@ -60,6 +61,15 @@ def last_crash() -> list[Finding]:
     if line:
         return [Finding("last crash", "note", line.splitlines()[-1], f"journalctl -u {UNIT} tells what came before")]
     return [Finding("last crash", "ok", "none is recorded")]
+
+
+def engine_put_aside() -> list[Finding]:
+    """Tell whether an engine crashed so often that it is no longer used."""
+    file = state_folder() / PUT_ASIDE
+    problem = problem_of(file)
+    if problem is None:
+        return [Finding("engine", "ok", "none was put aside for crashing")]
+    return [Finding("engine", "fault", problem, f"to try it again: sudo rm {file}; sudo systemctl restart {UNIT}")]
 
 
 def groups(root: Path = Path("/")) -> list[Finding]:
