@@ -235,7 +235,7 @@ install_appliance() {
   else
     [[ -d $offline_folder/wheels ]] || die "$offline_folder holds no wheels/: make it with ./install.sh bundle DIR"
     install_debs
-    choose_python try
+    probe_python "${PYTHON:-python3}" || die "there is no Python 3.10 or newer, and $offline_folder brought none"
   fi
   mkdir -p "$VERSIONS"
   name=$(version_name)
@@ -319,7 +319,9 @@ newer_debs() {
 # What speakd needs once its wheels are built.
 runtime_packages() {
   printf '%s\n' libasound2-plugins libopus0
-  [[ -n ${PYTHON:-} ]] || printf '%s\n' python3 python3-venv
+  case ${PYTHON:-/usr/bin/python3} in
+    /usr/bin/*) printf '%s\n' python3 python3-venv ;; # the system's own; another one its owner has brought
+  esac
 }
 
 # Wheels and debs for machines of this kind: the same release, architecture and Python as the one that makes them.
