@@ -34,7 +34,7 @@ from daemon.telemetry_backlog import Backlog
 from daemon.topics import Topics
 from device import heap, realtime
 from device.sink import Sink
-from engines.vits import VitsVoice
+from engines.voice import Voice
 
 _LOG = logging.getLogger(__name__)
 
@@ -215,7 +215,7 @@ def _make_desk(
     )
 
 
-def _status(service: Service, voice: VitsVoice, sink: Sink, supervision: Supervision) -> Status:
+def _status(service: Service, voice: Voice, sink: Sink, supervision: Supervision) -> Status:
     condition = service.speaker.condition
     return Status(
         state="online",

@@ -13,7 +13,8 @@ from daemon.config import load, packs_folder
 from device.errors import DeviceError
 from engines import calibration
 from engines.errors import SpeechError, VoiceError
-from engines.pack import BrokenPack, PackStore
+from engines.kokoro_backends import measure_precision
+from engines.pack import BrokenPack, KokoroPack, PackStore
 from engines.voice_plans import PRECISIONS
 
 
@@ -91,7 +92,8 @@ def _voice_list(options: argparse.Namespace) -> int:
             print(f"{pack.folder.name}  broken: {pack.reason}")
         else:
             info = pack.info
-            speakers = f"{info.speaker_count} speakers" if info.speaker_count > 1 else "1 speaker"
+            kind = "style" if isinstance(pack, KokoroPack) else "speaker"
+            speakers = f"{info.speaker_count} {kind}{'s' * (info.speaker_count > 1)}"
             print(f"{info.name}  {info.language or 'characters'}  {info.sample_rate} Hz  {speakers}")
     return 0
 
@@ -100,6 +102,11 @@ def _voice_calibrate(options: argparse.Namespace) -> int:
     config = load(options.config)
     store = PackStore(packs_folder(config))
     name = store.default_name(options.name or config.voice.default)
+    pack = store.open(name)
+    if isinstance(pack, KokoroPack):
+        times = measure_precision([pack], config.engine.threads)
+        print(f"{name}: a short sentence takes {' and '.join(f'{s:.2f} s in {one}' for one, s in times.items())}")
+        return 0
     margins, speed = calibration.calibrate(store, name, threads=config.engine.threads)
     print(
         f"{name}: context of {margins.gan_left} and {margins.gan_right} frames, "

@@ -23,13 +23,14 @@ from device.format import RATE, Samples, seconds
 from device.memory import AudioChunk
 from engines.casting import Casting, in_its_languages
 from engines.errors import AbandonedError, SpeechError, excerpt
-from engines.pack import PackInfo
+from engines.pack_info import AnyInfo
 from engines.precedence import Precedence
 from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Cast, Synthesizer, Tally, Utterance
 from engines.text.script import Passage
 from engines.text.ssml import script_of
-from engines.vits import Delivery, VitsVoice
+from engines.vits import Delivery
+from engines.voice import Voice
 
 _LOG = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ class Sample:
 
     texts: Sequence[str]
     seed: int
-    take: Callable[[list[Samples] | None, PackInfo | None, str], None]
+    take: Callable[[list[Samples] | None, AnyInfo | None, str], None]
     """Called in the engine thread with the sound of each text, or None where a command came first, or, told last,
     something went wrong."""
 
@@ -121,8 +122,8 @@ class SynthesisThread(Worker):
         self._unprepared = list(kept.phrases) if kept else []
         self._orders: queue.SimpleQueue[Order | Sample | _GiveBack | None] = queue.SimpleQueue()
         self._current: Job | None = None
-        self._voice: VitsVoice | None = None
-        self._sampled: VitsVoice | None = None
+        self._voice: Voice | None = None
+        self._sampled: Voice | None = None
         """What speaks to nobody."""
         self.gpu_memory: tuple[int, int] | None = None
         """Free and all bytes after the last utterance; None where there is no GPU. To be read by any thread."""
@@ -260,7 +261,7 @@ class SynthesisThread(Worker):
 
     def _sample(self, sample: Sample) -> None:
         """Say the texts to nobody."""
-        info: PackInfo | None = None
+        info: AnyInfo | None = None
         sounds: list[Samples] = []
         problem: str | None = None
         try:
@@ -292,14 +293,14 @@ class SynthesisThread(Worker):
     def _cast(self, casting: Casting) -> Cast:
         """Have it noted who speaks, so that it can be made to stop."""
 
-        def cast(passage: Passage) -> tuple[VitsVoice, Delivery]:
+        def cast(passage: Passage) -> tuple[Voice, Delivery]:
             voice, delivery = casting(passage)
             self._voice = voice
             return voice, delivery
 
         return cast
 
-    def _find(self, utterance: Utterance, voice: VitsVoice, *, again: bool = False) -> _Phrase:
+    def _find(self, utterance: Utterance, voice: Voice, *, again: bool = False) -> _Phrase:
         """Look a phrase up. `again`: it goes on after an interruption, which makes it no phrase that is said twice."""
         script = utterance.script
         if self._kept is None or script.chars > LONGEST_CHARS or not script.is_repeatable_by(voice.info.language):
@@ -308,7 +309,7 @@ class SynthesisThread(Worker):
         recording = self._kept.cache.get(key)
         return _Phrase(key, recording, keep=recording is None and not again and self._kept.cache.wants(key))
 
-    def _key(self, utterance: Utterance, voice: VitsVoice) -> str:
+    def _key(self, utterance: Utterance, voice: Voice) -> str:
         return key_of(utterance, voice, self._synthesizer.fingerprint(voice.info.language))
 
     def _recorded(self, chunks: Iterator[AudioChunk], phrase: _Phrase) -> Iterator[AudioChunk]:

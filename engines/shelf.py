@@ -6,9 +6,12 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
-from engines.backends import Gpu, Wanted, load_voice
-from engines.pack import PackInfo, PackStore
-from engines.vits import Delivery, VitsVoice
+from engines.backends import Gpu, Wanted
+from engines.families import load
+from engines.pack import PackStore
+from engines.pack_info import AnyInfo, PackInfo
+from engines.vits import Delivery
+from engines.voice import Voice
 
 _MOST_LOADED: Final = 3
 """A medium voice takes 80 MB when loaded; a museum's three languages stay at hand without a wait."""
@@ -28,7 +31,7 @@ class Preferences:
     engine: Wanted = field(default_factory=Wanted)
 
     def delivery(
-        self, info: PackInfo, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
+        self, info: AnyInfo, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
     ) -> Delivery:
         """Say how a voice is to speak, `rate` times as fast as usual. SpeakerError where it has no such speaker."""
 
@@ -37,11 +40,12 @@ class Preferences:
 
         if speaker is None:
             speaker = info.default_speaker if self.speaker is None else self.speaker
+        noise_scale, noise_w = (info.noise_scale, info.noise_w) if isinstance(info, PackInfo) else (0.0, 0.0)
         return Delivery(
             speaker=info.speaker_id(speaker),
-            noise_scale=first(self.noise_scale, info.noise_scale),
+            noise_scale=first(self.noise_scale, noise_scale),
             length_scale=first(self.length_scale, info.length_scale) / rate,
-            noise_w=first(self.noise_w, info.noise_w),
+            noise_w=first(self.noise_w, noise_w),
             gain=gain,
         )
 
@@ -54,10 +58,10 @@ class VoiceShelf:
         self._gpu = gpu
         self._store = store
         self._preferences = preferences
-        self._loaded: OrderedDict[str, VitsVoice] = OrderedDict()
+        self._loaded: OrderedDict[str, Voice] = OrderedDict()
         self.seed: Final = preferences.seed
 
-    def get(self, name: str = "", language: str | None = None) -> VitsVoice:
+    def get(self, name: str = "", language: str | None = None) -> Voice:
         """Give the voice `name`, else one of `language`, else the preferred one.
 
         VoiceError or EngineError concern this voice alone.
@@ -67,7 +71,7 @@ class VoiceShelf:
         name = self._store.default_name(name or self._preferences.voice)
         voice = self._loaded.get(name)
         if voice is None:
-            voice = load_voice(self._store.get(name), self._preferences.engine, self._gpu)
+            voice = load(self._store.open(name), self._preferences.engine, self._gpu)
             self._loaded[name] = voice
             if len(self._loaded) > _MOST_LOADED:
                 self._loaded.popitem(last=False)[1].close()
@@ -75,7 +79,7 @@ class VoiceShelf:
         return voice
 
     @property
-    def loaded(self) -> list[VitsVoice]:
+    def loaded(self) -> list[Voice]:
         """Those that are loaded."""
         return list(self._loaded.values())
 
@@ -84,7 +88,7 @@ class VoiceShelf:
         return self._store.languages()
 
     def delivery(
-        self, voice: VitsVoice, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
+        self, voice: Voice, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
     ) -> Delivery:
         """See `Preferences.delivery`."""
         return self._preferences.delivery(voice.info, speaker=speaker, gain=gain, rate=rate)

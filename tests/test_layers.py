@@ -26,16 +26,20 @@ OWNER = {
     "cuda": "device/cuda.py",
     "tensorrt": "engines/runtime/trt.py",
     "jtop": "power/jtop_child.py",
+    "pyloudnorm": "engines/loudness.py",
 }
 """Heavy binding -> the one module that imports it, whether or not that module exists yet."""
 
 IMPORT_TIME_ONLY = {
     "onnx": (
         "engines/importer.py",
+        "engines/kokoro_graph.py",
+        "engines/kokoro_import.py",
         "engines/plan_build.py",
         "engines/precision.py",
         "engines/precision_search.py",
         "engines/runtime/choices.py",
+        "engines/runtime/dequantize.py",
         "engines/runtime/fold.py",
         "engines/runtime/fuse.py",
         "engines/runtime/graph.py",
