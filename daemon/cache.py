@@ -77,6 +77,7 @@ def key_of(utterance: Utterance, voice: Voice, readings: str) -> str:
         delivery.noise_scale,
         delivery.noise_w,
         delivery.gain,
+        repr(delivery.mix),
         utterance.seed,
         voice.backend,
         voice.precision,

@@ -26,6 +26,7 @@ from daemon.config_sections import (
     Section,
     VoiceConfig,
 )
+from daemon.config_styles import StylesConfig
 from daemon.config_telemetry import AlertsConfig, PrometheusConfig, TelemetryConfig
 from daemon.config_text_section import TextConfig
 from daemon.config_toml import read_toml
@@ -50,6 +51,7 @@ __all__ = [
     "PowerConfig",
     "PrometheusConfig",
     "RenderConfig",
+    "StylesConfig",
     "TelemetryConfig",
     "TextConfig",
     "VoiceConfig",
@@ -75,6 +77,7 @@ class Config(Section):
     mqtt: MqttConfig = Field(default_factory=MqttConfig)
     audio: AudioConfig = Field(default_factory=AudioConfig)
     voice: VoiceConfig = Field(default_factory=VoiceConfig)
+    styles: StylesConfig = Field(default_factory=StylesConfig)
     text: TextConfig = Field(default_factory=TextConfig)
     engine: EngineConfig = Field(default_factory=EngineConfig)
     memory: MemoryConfig = Field(default_factory=MemoryConfig)

@@ -89,5 +89,6 @@ def preferences(config: Config, put_aside: str = "") -> Preferences:
         noise_scale=voice.noise_scale,
         noise_w=voice.noise_w,
         seed=voice.seed,
+        styles=config.styles.styles,
         engine=Wanted(backend=engine.backend, precision=engine.precision, threads=engine.threads).without(put_aside),
     )

@@ -164,7 +164,7 @@ class Failed(_Event):
 
     event: Literal["failed"] = "failed"
     code: str
-    """audio, voice, speaker, ssml, phonemizer, synthesis, interrupted, stopped, internal."""
+    """audio, voice, speaker, style, ssml, phonemizer, synthesis, interrupted, stopped, internal."""
     reason: str
 
 
@@ -176,8 +176,8 @@ class Rejected(_Payload):
     """Of a control command its `request`; None where the payload had none that could be read."""
     time: datetime = Field(default_factory=_now)
     code: str
-    """encoding, json, field, ssml, ssml_unsafe, ssml_limit, too_long, too_large, retained, topic, reply_to, output,
-    sound, rate, busy, queue_full, stopped."""
+    """encoding, json, field, style, ssml, ssml_unsafe, ssml_limit, too_long, too_large, retained, topic, reply_to,
+    output, sound, rate, busy, queue_full, stopped."""
     reason: str
 
     def to_json(self) -> str:

@@ -47,6 +47,7 @@ from daemon.playback import Playback
 from daemon.queue import SpeakQueue, Waiting
 from daemon.rates import RateLimiter
 from daemon.renders import Renders
+from daemon.session_styles import SessionStyles
 from power.mode import Mode
 
 _LOG = logging.getLogger(__name__)
@@ -124,6 +125,7 @@ class Speaker:
         )
         self._rates = RateLimiter(bounds.rate_per_s, bounds.burst)
         self._arrivals = count(1)
+        self._session_styles = SessionStyles()
         self._stopped = False
         self._condition = Condition()
 
@@ -267,6 +269,7 @@ class Speaker:
 
     def _settled(self, command: Speak) -> Speak:
         """Fill in what the settings say: a change of theirs shall not reach a command that is under way."""
+        command = self._session_styles.settle(command)
         settings = self.settings
         rate = min(max(command.rate * settings.rate, SMALLEST_RATE), LARGEST_RATE)
         voice = command.voice or ("" if command.language else settings.voice)

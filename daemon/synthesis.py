@@ -21,11 +21,13 @@ from daemon.worker import Worker
 from device.errors import DeviceError, PoolClosedError
 from device.format import RATE, Samples, seconds
 from device.memory import AudioChunk
+from engines.blends import read_vector
 from engines.casting import Casting, in_its_languages
 from engines.errors import AbandonedError, SpeechError, excerpt
 from engines.pack_info import AnyInfo
 from engines.precedence import Precedence
 from engines.shelf import Preferences, VoiceShelf
+from engines.styles import dressed, find
 from engines.synthesizer import Cast, Synthesizer, Tally, Utterance
 from engines.text.script import Passage
 from engines.text.ssml import script_of
@@ -56,6 +58,10 @@ class Order:
     """A sound to play in place of the text."""
     ssml: bool = False
     """Whether the text is SSML."""
+    style: str = ""
+    """A name or a blend."""
+    style_vector: str = ""
+    """In base64, in place of it."""
 
 
 class _GiveBack:
@@ -216,11 +222,14 @@ class SynthesisThread(Worker):
 
         try:
             script = script_of(order.text, ssml=order.ssml)
-            voice = self._shelf.get(order.voice, order.language)
-            if not order.voice and order.language is None and order.speaker is None:
+            style, vector = find(order.style, self._shelf.styles), read_vector(order.style_vector)
+            gain, rate = order.gain * style.gain, order.rate * style.rate
+            voice = self._shelf.get(order.voice or style.voice, order.language)
+            if not (order.voice or order.language or order.style or vector) and order.speaker is None:
                 script, voice = in_its_languages(script, self._shelf, voice)
             self._voice = voice
-            delivery = self._shelf.delivery(voice, speaker=order.speaker, gain=order.gain, rate=order.rate)
+            usual = self._shelf.delivery(voice, speaker=order.speaker, gain=gain, rate=rate)
+            delivery = dressed(usual, voice.info, style, vector, self._shelf.styles)
             utterance = Utterance(script, delivery, self._shelf.seed)
             if order.clip is not None:
                 phrase = _Phrase("", Phrase(order.clip), keep=False)
@@ -228,7 +237,7 @@ class SynthesisThread(Worker):
                 phrase = self._find(utterance, voice, again=job.start > 0) if order.cache else _NOT_KEPT
             if phrase.recording is None:
                 seeded = replace(utterance, seed=order.seed if utterance.seed is None else utterance.seed)
-                cast = self._cast(Casting(self._shelf, voice, delivery, tally.warn, gain=order.gain, rate=order.rate))
+                cast = self._cast(Casting(self._shelf, voice, delivery, tally.warn, gain=gain, rate=rate))
                 chunks = self._synthesizer.chunks(seeded, cast, tally, stopped, start=job.start)
             else:
                 job.words.extend(phrase.recording.words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,6 +11,7 @@ from engines.backends import Gpu, Wanted
 from engines.families import load
 from engines.pack import PackStore
 from engines.pack_info import AnyInfo, PackInfo
+from engines.styles import Style
 from engines.vits import Delivery
 from engines.voice import Voice
 
@@ -29,6 +31,8 @@ class Preferences:
     noise_w: float | None = None
     seed: int | None = None
     engine: Wanted = field(default_factory=Wanted)
+    styles: Mapping[str, Style] = field(default_factory=dict)
+    """That commands may name."""
 
     def delivery(
         self, info: AnyInfo, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
@@ -60,6 +64,7 @@ class VoiceShelf:
         self._preferences = preferences
         self._loaded: OrderedDict[str, Voice] = OrderedDict()
         self.seed: Final = preferences.seed
+        self.styles: Final = preferences.styles
 
     def get(self, name: str = "", language: str | None = None) -> Voice:
         """Give the voice `name`, else one of `language`, else the preferred one.

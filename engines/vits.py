@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from device.format import Samples
 from engines.acoustic import Acoustic, WholeAcoustic
 from engines.alignment import Aligned
+from engines.blends import Mix
 from engines.errors import SynthesisError
 from engines.pack import Pack
 from engines.pack_info import PackInfo
@@ -48,6 +49,8 @@ class Delivery:
     noise_w: float = 0.8
     gain: float = 1.0
     """Factor on the samples, which are clipped at full scale."""
+    mix: Mix | None = None
+    """In place of `speaker`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,13 @@ class TestParsed:
             "supersede": "k",
         }
         command |= {"supersede": "k", "session": "s", "on_interrupt": "drop", "output": "file", "marks": True}
-        assert parse(command).model_dump() == {**command, "priority": Priority.CRITICAL, "ssml": None}
+        command |= {"style": "calm:0.5+urgent:0.5"}
+        assert parse(command).model_dump() == {
+            **command,
+            "priority": Priority.CRITICAL,
+            "ssml": None,
+            "style_vector": None,
+        }
 
     def test_an_object_may_say_no_more_than_the_text(self) -> None:
         command = parse({"text": "Hallo"})
@@ -50,6 +56,8 @@ class TestParsed:
             "voice": "",
             "language": None,
             "speaker": None,
+            "style": None,
+            "style_vector": None,
             "volume": 1.0,
             "rate": 1.0,
             "priority": Priority.MESSAGE,

@@ -47,6 +47,7 @@ KEYS = {
     "journal": ["file", "keep", "speak_after_restart_s"],
     "cache": ["enabled", "folder", "max_mb", "min_free_mb", "phrases"],
     "lexicon": ["folder"],
+    "styles": ["named"],
     "limits": ["max_text_chars", "max_queue", "max_queue_bytes", "max_commands_per_s", "phonemes_timeout_s"],
     "power": [
         "enabled",
@@ -369,6 +370,7 @@ def configs(draw: st.DrawFn) -> Config:
     for section, key, key_schema in all_keys():
         if (value := draw(values(key_schema))) is not None:
             table[section][key] = value
+    table["styles"]["named"] = draw(st.sampled_from([(), ("calm = af_heart:0.7+bf_emma rate=0.9", "x = gain=2")]))
     waits = [table["mqtt"]["reconnect_min_s"], table["mqtt"]["reconnect_max_s"]]
     table["mqtt"]["reconnect_min_s"], table["mqtt"]["reconnect_max_s"] = sorted(waits)
     table["audio"]["path"] = table["audio"]["path"] or "a.wav"
