@@ -90,5 +90,7 @@ def preferences(config: Config, put_aside: str = "") -> Preferences:
         noise_w=voice.noise_w,
         seed=voice.seed,
         styles=config.styles.styles,
+        voices_limit_bytes=config.memory.voices_limit_mb * 2**20,
+        preload=voice.preload,
         engine=Wanted(backend=engine.backend, precision=engine.precision, threads=engine.threads).without(put_aside),
     )

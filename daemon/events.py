@@ -93,6 +93,8 @@ class Synthesized(_Event):
     """Real-time factor: computing time per time of speech."""
     first_ms: float | None = None
     """Of the computing time, what the first samples took."""
+    load_ms: float | None = None
+    """What loading a voice took, before the first sample; left out where it was loaded already."""
     cached: bool
     """Whether it is a recording that was kept."""
     voice: str

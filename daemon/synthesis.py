@@ -126,6 +126,7 @@ class SynthesisThread(Worker):
         self._kept = kept
         self._record = _Record() if kept else None
         self._unprepared = list(kept.phrases) if kept else []
+        self._unloaded: list[str] = []
         self._orders: queue.SimpleQueue[Order | Sample | _GiveBack | None] = queue.SimpleQueue()
         self._current: Job | None = None
         self._voice: Voice | None = None
@@ -174,6 +175,7 @@ class SynthesisThread(Worker):
             self.made.set_exception(error)
             return
         self._synthesizer, self._shelf = engines.synthesizer, engines.shelf
+        self._unloaded = list(engines.shelf.preload)
         self._gpu_memory = engines.gpu_memory
         self._measure()
         self.made.set_result(engines)
@@ -186,7 +188,7 @@ class SynthesisThread(Worker):
         while True:
             try:
                 self.pulse.rest()
-                order = self._orders.get(timeout=_IDLE_POLL_S if self._unprepared else None)
+                order = self._orders.get(timeout=_IDLE_POLL_S if self._unprepared or self._unloaded else None)
                 self.pulse.wake()
             except queue.Empty:
                 self.pulse.wake()
@@ -213,7 +215,7 @@ class SynthesisThread(Worker):
 
     def _say(self, order: Order) -> tuple[bool, Exception | None]:
         """Give whether all samples were handed on, and what kept them from it."""
-        job, begun_at = order.job, time.monotonic()
+        job, begun_at, loaded_s = order.job, time.monotonic(), self._shelf.load_s
         tally = Tally(words=job.words, sentences=job.sentences, marks=job.bookmarks, warnings=job.warnings)
 
         def stopped() -> bool:  # asked between windows, and while waiting for the player
@@ -224,7 +226,7 @@ class SynthesisThread(Worker):
             script = script_of(order.text, ssml=order.ssml)
             style, vector = find(order.style, self._shelf.styles), read_vector(order.style_vector)
             gain, rate = order.gain * style.gain, order.rate * style.rate
-            voice = self._shelf.get(order.voice or style.voice, order.language)
+            voice = self._shelf.get_or_usual(order.voice or style.voice, order.language, tally.warn)
             if not (order.voice or order.language or order.style or vector) and order.speaker is None:
                 script, voice = in_its_languages(script, self._shelf, voice)
             self._voice = voice
@@ -263,6 +265,7 @@ class SynthesisThread(Worker):
                 voice=voice.info.name,
                 backend=voice.backend,
                 precision=voice.precision,
+                load_s=self._shelf.load_s - loaded_s,
                 stages=None if job.start or order.clip is not None else _stages(tally, begun_at),
             )
         )
@@ -339,7 +342,15 @@ class SynthesisThread(Worker):
                 self._kept.keeper.keep(phrase.key, Phrase(whole, tuple(tally.words), tuple(tally.sentences)))
 
     def _prepare(self) -> None:
-        """Speak one pinned phrase into the cache; one that cannot be spoken is told of and left out."""
+        """Load one voice, or speak one pinned phrase into the cache; what cannot be is told of and left out."""
+        if self._unloaded:
+            name = self._unloaded.pop(0)
+            try:
+                self._shelf.get(name)
+                self._shelf.get()
+            except SpeechError as error:
+                _LOG.warning("the voice %r of voice.preload cannot be loaded: %s", excerpt(name), error)
+            return
         text = self._unprepared.pop(0)
         try:
             self._keep(text)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from engines.backends import Gpu, Wanted
+from engines.errors import EngineError, VoiceError
 from engines.families import load
 from engines.pack import PackStore
 from engines.pack_info import AnyInfo, PackInfo
 from engines.styles import Style
 from engines.vits import Delivery
 from engines.voice import Voice
-
-_MOST_LOADED: Final = 3
-"""A medium voice takes 80 MB when loaded; a museum's three languages stay at hand without a wait."""
+from engines.voice_memory import LoadedVoices
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +29,10 @@ class Preferences:
     noise_w: float | None = None
     seed: int | None = None
     engine: Wanted = field(default_factory=Wanted)
+    voices_limit_bytes: int | None = None
+    """Of memory for voices; None: as many as are asked for."""
+    preload: Sequence[str] = ()
+    """Voices to load before somebody asks."""
     styles: Mapping[str, Style] = field(default_factory=dict)
     """That commands may name."""
 
@@ -55,16 +57,17 @@ class Preferences:
 
 
 class VoiceShelf:
-    """Loads voices when they are first asked for and keeps the last few. For one thread."""
+    """Loads voices when they are first asked for and keeps as many as the budget lets it. For one thread."""
 
     def __init__(self, store: PackStore, preferences: Preferences, gpu: Gpu | None = None) -> None:
         """Load voices of `store`; on `gpu`, for as long as that is open, where it is the quickest."""
         self._gpu = gpu
         self._store = store
         self._preferences = preferences
-        self._loaded: OrderedDict[str, Voice] = OrderedDict()
+        self._loaded: Final = LoadedVoices(preferences.voices_limit_bytes)
         self.seed: Final = preferences.seed
         self.styles: Final = preferences.styles
+        self.preload: Final = preferences.preload
 
     def get(self, name: str = "", language: str | None = None) -> Voice:
         """Give the voice `name`, else one of `language`, else the preferred one.
@@ -74,19 +77,34 @@ class VoiceShelf:
         if not name and language is not None:
             name = self._store.of_language(language, self._preferences.voice)
         name = self._store.default_name(name or self._preferences.voice)
-        voice = self._loaded.get(name)
-        if voice is None:
-            voice = load(self._store.open(name), self._preferences.engine, self._gpu)
-            self._loaded[name] = voice
-            if len(self._loaded) > _MOST_LOADED:
-                self._loaded.popitem(last=False)[1].close()
-        self._loaded.move_to_end(name)
-        return voice
+        return self._loaded.get(
+            name,
+            lambda: self._store.open(name),
+            lambda pack: load(pack, self._preferences.engine, self._gpu),
+        )
+
+    def get_or_usual(self, name: str, language: str | None, warn: Callable[[str], None]) -> Voice:
+        """Give a voice as `get` does, or the preferred one where the wanted one is there but cannot be used.
+
+        `warn` is told then. VoiceError where there is none of that name or language.
+        """
+        try:
+            return self.get(name, language)
+        except (VoiceError, EngineError) as error:
+            if not name or name not in self._store.names() or name == self._store.default_name(self._preferences.voice):
+                raise
+            warn(f"the usual voice speaks, since {error}")
+            return self.get()
+
+    @property
+    def load_s(self) -> float:
+        """Time spent loading voices so far."""
+        return self._loaded.load_s
 
     @property
     def loaded(self) -> list[Voice]:
         """Those that are loaded."""
-        return list(self._loaded.values())
+        return self._loaded.all
 
     def languages(self) -> tuple[str, ...]:
         """Give the languages of all voices, each once."""
@@ -100,5 +118,4 @@ class VoiceShelf:
 
     def close(self) -> None:
         """Free all voices. Idempotent."""
-        while self._loaded:
-            self._loaded.popitem()[1].close()
+        self._loaded.close()

@@ -37,7 +37,10 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     styles = {"af_one": tiny_kokoro.style(1), "am_two": tiny_kokoro.style(2)}
     import_kokoro(KokoroSource(tiny_kokoro.model(), tiny_kokoro.VOCABULARY, styles, {}), store, list(styles))
     importer.import_voice(piper.find(str(tiny_voice.write(folder, speakers=2))), store)
-    settings = {"voice": {"default": "kokoro-en-us", "seed": 1}, "styles": {"named": STYLES}}
+    settings = {
+        "voice": {"default": "kokoro-en-us", "seed": 1, "preload": ["nobody", "tiny"]},
+        "styles": {"named": STYLES},
+    }
     with (
         Mosquitto() as broker,
         Controller(broker.port) as controller,
@@ -114,3 +117,22 @@ def test_a_session_keeps_its_style_until_told_otherwise(stage: Stage) -> None:
     np.testing.assert_array_equal(sound(stage, session="another"), usual)
     np.testing.assert_array_equal(sound(stage, session="s", style=""), usual)
     np.testing.assert_array_equal(sound(stage, session="s"), usual)
+
+
+def test_a_voice_that_fails_is_told_and_the_usual_one_speaks(stage: Stage) -> None:
+    packs = PackStore(stage.folder / "packs")
+    importer.import_voice(piper.find(str(tiny_voice.write(stage.folder, "broken"))), packs)
+    (packs.folder / "broken" / "vocoder.onnx").write_bytes(b"x")
+    events = {event["event"]: event for event in speak(stage, voice="broken")}
+    assert events["finished"]
+    assert events["synthesized"]["voice"] == "kokoro-en-us"
+    assert "has changed since its import" in events["synthesized"]["warnings"][0]
+
+
+def test_loading_a_voice_is_told_once(stage: Stage) -> None:
+    importer.import_voice(piper.find(str(tiny_voice.write(stage.folder, "late"))), PackStore(stage.folder / "packs"))
+    first, second = (
+        next(event for event in speak(stage, voice="late") if event["event"] == "synthesized") for _ in range(2)
+    )
+    assert first["load_ms"] > 0
+    assert second.get("load_ms") is None
