@@ -9,7 +9,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from daemon import cli_kokoro
+from daemon import cli_audition, cli_kokoro
 from daemon.config import load, packs_folder
 from device.errors import DeviceError
 from engines import calibration
@@ -30,6 +30,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add.add_argument("--name", default="", help="name of the pack (default: the file's)")
     cli_kokoro.add_options(add)
     add.set_defaults(action=_voice_add)
+    cli_audition.add_to(actions)
     listing = actions.add_parser("list", help="show the imported voices")
     listing.set_defaults(action=_voice_list)
     calibrate = actions.add_parser("calibrate", help="measure again how a voice is best computed on this device")
