@@ -39,6 +39,7 @@ _ENGLISH: Final = {
     "ç": "k",
     "ɐ": "ə",
     "ɬ": "l",
+    "ʲ": "",  # espeak-ng's glide between two vowels, which the model never saw in English
 }
 
 _AMERICAN: Final = {
