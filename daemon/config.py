@@ -29,6 +29,7 @@ from daemon.config_sections import (
     Section,
     VoiceConfig,
 )
+from daemon.config_styles import StylesConfig
 from daemon.config_telemetry import AlertsConfig, PrometheusConfig, TelemetryConfig
 from daemon.config_text_section import TextConfig
 from daemon.config_toml import read_toml
@@ -56,6 +57,7 @@ __all__ = [
     "RecorderConfig",
     "RenderConfig",
     "RtpConfig",
+    "StylesConfig",
     "TelemetryConfig",
     "TextConfig",
     "VoiceConfig",
@@ -82,6 +84,7 @@ class Config(Section):
     mqtt: MqttConfig = Field(default_factory=MqttConfig)
     audio: AudioConfig = Field(default_factory=AudioConfig)
     voice: VoiceConfig = Field(default_factory=VoiceConfig)
+    styles: StylesConfig = Field(default_factory=StylesConfig)
     text: TextConfig = Field(default_factory=TextConfig)
     engine: EngineConfig = Field(default_factory=EngineConfig)
     memory: MemoryConfig = Field(default_factory=MemoryConfig)

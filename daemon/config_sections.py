@@ -181,6 +181,12 @@ class VoiceConfig(Section):
         description="Seed of both variations, a new one for each utterance if left out; number",
         examples=[0],
     )
+    preload: tuple[Text, ...] = Field(
+        default=(),
+        strict=False,  # TOML has arrays only
+        max_length=100,
+        description="Packs that are loaded once nobody speaks, before they are asked for; list of up to 100 names",
+    )
 
 
 class EngineConfig(Section):
@@ -201,13 +207,20 @@ class EngineConfig(Section):
 
 
 class MemoryConfig(Section):
-    """Sample memory, allocated once at start."""
+    """Sample memory, allocated once at start, and the memory of voices."""
 
     pinned_limit_mb: int = Field(
         default=1024, ge=16, le=65536, description="Most memory that the buffers may take; MiB"
     )
     pool_buffers: int = Field(
         default=100, ge=4, le=4096, description="How many windows of speech may wait to be played; buffers"
+    )
+    voices_limit_mb: int = Field(
+        default=1024,
+        ge=1,
+        le=1048576,
+        description="Memory for loaded voices: beyond it the one unused for the longest is released, but never the one "
+        "that speaks; MiB",
     )
 
 

@@ -12,7 +12,7 @@ from daemon.synthesis import Engines
 from device.format import RATE
 from device.memory import BufferPool, HostBufferPool
 from engines.backends import Gpu, Wanted, open_gpu
-from engines.pack import PackStore
+from engines.pack import Pack, PackStore
 from engines.precedence import Precedence
 from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
@@ -61,7 +61,8 @@ def make_engines(
 def _rebuild(config: Config, preferred: Preferences, gpu: Gpu, opened: ExitStack) -> None:
     """Have lost plans of the default voice built again: now where TensorRT is a must, else until the next start."""
     store = PackStore(packs_folder(config))
-    rebuild = rebuild_if_stale(config, store.get(store.default_name(preferred.voice)), preferred.engine, gpu)
+    pack = store.open(store.default_name(preferred.voice))
+    rebuild = rebuild_if_stale(config, pack, preferred.engine, gpu) if isinstance(pack, Pack) else None
     if rebuild is None:
         return
     if preferred.engine.backend == "trt":
@@ -91,5 +92,8 @@ def preferences(config: Config, put_aside: str = "") -> Preferences:
         gaps=gaps(voice.sentence_gap_ms, voice.paragraph_gap_ms),
         seed=voice.seed,
         loudness_lufs=config.audio.loudness_lufs,
+        styles=config.styles.styles,
+        voices_limit_bytes=config.memory.voices_limit_mb * 2**20,
+        preload=voice.preload,
         engine=Wanted(backend=engine.backend, precision=engine.precision, threads=engine.threads).without(put_aside),
     )

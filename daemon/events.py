@@ -97,6 +97,8 @@ class Synthesized(_Event):
     """Real-time factor: computing time per time of speech."""
     first_ms: float | None = None
     """Of the computing time, what the first samples took."""
+    load_ms: float | None = None
+    """What loading a voice took, before the first sample; left out where it was loaded already."""
     cached: bool
     """Whether it is a recording that was kept."""
     voice: str
@@ -171,7 +173,7 @@ class Failed(_Event):
 
     event: Literal["failed"] = "failed"
     code: str
-    """audio, voice, speaker, ssml, phonemizer, synthesis, interrupted, stopped, internal."""
+    """audio, voice, speaker, style, ssml, phonemizer, synthesis, interrupted, stopped, internal."""
     reason: str
 
 
@@ -183,8 +185,8 @@ class Rejected(_Payload):
     """Of a control command its `request`; None where the payload had none that could be read."""
     time: datetime = Field(default_factory=_now)
     code: str
-    """encoding, json, field, ssml, ssml_unsafe, ssml_limit, too_long, too_large, retained, topic, reply_to, output,
-    target, sound, chime, rate, busy, queue_full, stopped."""
+    """encoding, json, field, style, ssml, ssml_unsafe, ssml_limit, too_long, too_large, retained, topic, reply_to,
+    output, target, sound, chime, rate, busy, queue_full, stopped."""
     reason: str
 
     def to_json(self) -> str:

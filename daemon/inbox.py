@@ -138,6 +138,8 @@ class SynthesisEnded:
     voice: str
     backend: str
     precision: str
+    load_s: float = 0.0
+    """Time in which voices were loaded for it."""
     stages: Stages | None = None
     """None where it is no speech that began here: a sound, or what goes on after an interruption."""
 

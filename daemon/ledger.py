@@ -29,6 +29,7 @@ from engines.errors import (
     SpeakerError,
     SpeechError,
     SsmlError,
+    StyleError,
     UnknownEspeakVoiceError,
     VoiceError,
 )
@@ -41,6 +42,7 @@ _CODES: Final[tuple[tuple[type[Exception], str], ...]] = (
     (SinkError, "audio"),
     (StreamLostError, "audio"),
     (SpeakerError, "speaker"),
+    (StyleError, "style"),
     (VoiceError, "voice"),
     (SsmlError, "ssml"),
     (PhonemizerDiedError, "phonemizer"),

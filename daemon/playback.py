@@ -367,6 +367,7 @@ class Playback:
                 compute_ms=milliseconds(done.compute_s),
                 rtf=None if done.rtf is None else round(done.rtf, 3),
                 first_ms=None if done.first_s is None else milliseconds(done.first_s),
+                load_ms=milliseconds(done.load_s) if done.load_s else None,
                 cached=done.cached,
                 voice=done.voice,
                 backend=done.backend,

@@ -22,10 +22,12 @@ from device.format import Samples, seconds
 from device.limiter import Limiter
 from device.memory import HostBufferPool
 from device.realtime import give_way
+from engines.blends import read_vector
 from engines.casting import Casting, Lent, in_its_languages
 from engines.errors import SpeechError
 from engines.shared_voices import SharedVoices
 from engines.shelf import Preferences
+from engines.styles import dressed, find
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
 from engines.text.reading import Front
@@ -68,6 +70,10 @@ class RenderOrder:
     """Whether the text is SSML."""
     framing: Framing | None = None
     """Chimes around it."""
+    style: str = ""
+    """A name or a blend."""
+    style_vector: str = ""
+    """In base64, in place of it."""
 
 
 class Renderers:
@@ -176,14 +182,17 @@ class Renderers:
             with ExitStack() as borrowed:
                 lent = Lent(self._voices, self._preferences, borrowed)
                 script = script_of(order.text, ssml=order.ssml)
-                voice = lent.get(order.voice)
-                if not order.voice and order.speaker is None:
-                    script, voice = in_its_languages(script, lent, voice)
                 wanted = self._preferences
-                delivery = wanted.delivery(voice.info, speaker=order.speaker, gain=order.gain, rate=order.rate)
+                style, vector = find(order.style, wanted.styles), read_vector(order.style_vector)
+                gain, rate = order.gain * style.gain, order.rate * style.rate
+                voice = lent.get(order.voice or style.voice)
+                if not (order.voice or order.style or vector) and order.speaker is None:
+                    script, voice = in_its_languages(script, lent, voice)
+                usual = wanted.delivery(voice.info, speaker=order.speaker, gain=gain, rate=rate)
+                delivery = dressed(usual, voice.info, style, vector, wanted.styles)
                 seed = wanted.seed if order.seed is None else order.seed
-                utterance = Utterance(script, delivery, seed, order.gain)
-                cast = Casting(lent, voice, delivery, tally.warn, gain=order.gain, rate=order.rate)
+                utterance = Utterance(script, delivery, seed, gain)
+                cast = Casting(lent, voice, delivery, tally.warn, gain=gain, rate=rate)
                 chunks = synthesizer.chunks(utterance, cast, tally, stopped)
                 if order.framing is not None:
                     chunks = order.framing.around(

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from device.format import Samples
-from engines.pack import PackInfo
+from engines.pack_info import AnyInfo
 from engines.shelf import Preferences
 from engines.synthesizer import Synthesizer, Tally, Utterance
-from engines.vits import VitsVoice
+from engines.voice import Voice
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +20,12 @@ class Sample:
 
     texts: Sequence[str]
     seed: int
-    take: Callable[[list[Samples] | None, PackInfo | None, str], None]
+    take: Callable[[list[Samples] | None, AnyInfo | None, str], None]
     """Called in the engine thread with the sound of each text, or None where a command came first, or, told last,
     something went wrong."""
 
 
-def spoken(sample: Sample, synthesizer: Synthesizer, voice: VitsVoice, stopped: Callable[[], bool]) -> list[Samples]:
+def spoken(sample: Sample, synthesizer: Synthesizer, voice: Voice, stopped: Callable[[], bool]) -> list[Samples]:
     """Say it, in the engine thread; not all of it once `stopped`. SpeechError or PoolClosedError."""
     sounds: list[Samples] = []
     for text in sample.texts:

@@ -26,7 +26,7 @@ from device.format import Samples
 from device.realtime import give_way
 from engines.corpus import JUDGED
 from engines.errors import RatingUnavailableError, SpeechError
-from engines.pack import PackInfo
+from engines.pack_info import AnyInfo
 from engines.portrait import Difference, Portrait, difference, portrait
 from engines.rating import Rater
 
@@ -162,7 +162,7 @@ class SelfChecks:
             _LOG.warning("what the voice's check has found is lost with the next restart: %s", error)
         return check
 
-    def _spoken(self, sounds: Sequence[Samples] | None, info: PackInfo | None, problem: str) -> None:
+    def _spoken(self, sounds: Sequence[Samples] | None, info: AnyInfo | None, problem: str) -> None:
         """Go on with what the engine thread spoke; in that thread."""
         if sounds is None or info is None:
             name = info.name if info is not None else ""
@@ -194,7 +194,7 @@ class _Judge(Worker):
         self._post(self._judge())
 
 
-def key_of(info: PackInfo) -> str:
+def key_of(info: AnyInfo) -> str:
     """Name a voice's record: the same for every pack that the same files give, so that a damaged one is found out."""
     return f"{info.name} {info.revision} {'-'.join(sorted(info.sources.values()))[:64]}"
 

@@ -41,13 +41,14 @@ from device.null import NullSink
 from device.sink import Sink
 from device.wav import WavSink
 from engines.errors import VoiceError
-from engines.pack import Pack, PackStore
+from engines.families import load_for_many
+from engines.pack import BrokenPack, PackStore
 from engines.precedence import Precedence
-from engines.shared_backends import RenderOn, beside, load_shared
+from engines.shared_backends import RenderOn, beside
 from engines.shared_voices import SharedVoices
 from engines.text.phonemes import Phonemizer
 from engines.text.reading import Front
-from engines.vits import VitsVoice
+from engines.voice import Voice
 from engines.voice_plans import RENDER_ROWS
 from power.mode import Decision
 
@@ -105,7 +106,7 @@ class Service:
         self._plans = plans_folder(config)
         self._render_on: RenderOn | None = None
         self.renderers = Renderers(
-            SharedVoices(self._store, lambda pack: load_shared(pack, self._precedence, self._render_on)),
+            SharedVoices(self._store, lambda pack: load_for_many(pack, self._precedence, self._render_on)),
             Phonemizer(config.limits.phonemes_timeout_s),
             preferences(config, put_aside),
             self.inbox.put,
@@ -153,7 +154,7 @@ class Service:
         """Name -> for how long a thread has not moved though it should have, at a moment of `time.monotonic`."""
         return {"the engine": self._engine.pulse.still_s, "the player": self._player.pulse.still_s}
 
-    def start(self) -> VitsVoice:
+    def start(self) -> Voice:
         """Start the threads, the engine's first, which loads and warms the default voice; gives the voice.
 
         SpeechError where there is no usable default voice, DeviceError where memory is lacking.
@@ -203,7 +204,7 @@ class Service:
 
     def verify(self, voice: str) -> None:
         """Compare a voice's files with what they were; VoiceError where they are not the same. From any thread."""
-        self._store.get(voice)
+        self._store.open(voice)
 
     def sample(self, sample: Sample) -> None:
         """See `SynthesisThread.sample`."""
@@ -255,6 +256,8 @@ class Service:
                 job=job,
                 text=command.written,
                 ssml=command.ssml is not None,
+                style=command.style or "",
+                style_vector=command.style_vector or "",
                 voice=command.voice,
                 speaker=command.speaker,
                 gain=gain_of(command.volume),
@@ -294,6 +297,8 @@ class Service:
                     job=job,
                     text=command.written,
                     ssml=command.ssml is not None,
+                    style=command.style or "",
+                    style_vector=command.style_vector or "",
                     take=take,
                     voice=voice,
                     speaker=command.speaker,
@@ -312,7 +317,7 @@ class Service:
         self._report(settings)
 
     def _voices(self) -> list[VoiceInfo]:
-        packs = [pack for pack in self._store.list() if isinstance(pack, Pack)]
+        packs = [pack for pack in self._store.list() if not isinstance(pack, BrokenPack)]
         return [
             VoiceInfo(name=pack.info.name, language=pack.info.language, speakers=tuple(pack.info.speaker_names))
             for pack in packs

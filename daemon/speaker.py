@@ -50,6 +50,7 @@ from daemon.playback import Playback
 from daemon.queue import SpeakQueue, Waiting
 from daemon.rates import RateLimiter
 from daemon.renders import Renders
+from daemon.session_styles import SessionStyles
 from device.format import seconds
 from power.mode import Mode
 
@@ -144,6 +145,7 @@ class Speaker:
         )
         self._rates = RateLimiter(bounds.rate_per_s, bounds.burst)
         self._arrivals = count(1)
+        self._session_styles = SessionStyles()
         self._stopped = False
         self._condition = Condition()
 
@@ -296,6 +298,7 @@ class Speaker:
 
     def _settled(self, command: Speak) -> Speak:
         """Fill in what the settings say: a change of theirs shall not reach a command that is under way."""
+        command = self._session_styles.settle(command)
         settings = self.settings
         rate = min(max(command.rate * settings.rate, SMALLEST_RATE), LARGEST_RATE)
         voice = command.voice or ("" if command.language else settings.voice)

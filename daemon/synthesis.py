@@ -25,15 +25,18 @@ from daemon.worker import Worker
 from device.errors import DeviceError, PoolClosedError
 from device.format import RATE, Samples, seconds
 from device.memory import AudioChunk
+from engines.blends import read_vector
 from engines.casting import Casting, in_its_languages
 from engines.errors import AbandonedError, SpeechError, excerpt
-from engines.pack import PackInfo
+from engines.pack_info import AnyInfo
 from engines.precedence import Precedence
 from engines.shelf import VoiceShelf
+from engines.styles import dressed, find
 from engines.synthesizer import Cast, Synthesizer, Tally, Utterance
 from engines.text.script import Passage
 from engines.text.ssml import script_of
-from engines.vits import Delivery, VitsVoice
+from engines.vits import Delivery
+from engines.voice import Voice
 
 _LOG = logging.getLogger(__name__)
 
@@ -61,6 +64,10 @@ class Order:
     """Whether the text is SSML."""
     framing: Framing | None = None
     """Chimes around it."""
+    style: str = ""
+    """A name or a blend."""
+    style_vector: str = ""
+    """In base64, in place of it."""
 
 
 class _GiveBack:
@@ -116,10 +123,11 @@ class SynthesisThread(Worker):
         self._kept = kept
         self._record = _Record() if kept else None
         self._unprepared = list(kept.phrases) if kept else []
+        self._unloaded: list[str] = []
         self._orders: queue.SimpleQueue[Order | Sample | _GiveBack | None] = queue.SimpleQueue()
         self._current: Job | None = None
-        self._voice: VitsVoice | None = None
-        self._sampled: VitsVoice | None = None
+        self._voice: Voice | None = None
+        self._sampled: Voice | None = None
         """What speaks to nobody."""
         self.gpu_memory: tuple[int, int] | None = None
         """Free and all bytes after the last utterance; None where there is no GPU. To be read by any thread."""
@@ -164,6 +172,7 @@ class SynthesisThread(Worker):
             self.made.set_exception(error)
             return
         self._synthesizer, self._shelf = engines.synthesizer, engines.shelf
+        self._unloaded = list(engines.shelf.preload)
         self._gpu_memory = engines.gpu_memory
         self._measure()
         self.made.set_result(engines)
@@ -176,7 +185,7 @@ class SynthesisThread(Worker):
         while True:
             try:
                 self.pulse.rest()
-                order = self._orders.get(timeout=_IDLE_POLL_S if self._unprepared else None)
+                order = self._orders.get(timeout=_IDLE_POLL_S if self._unprepared or self._unloaded else None)
                 self.pulse.wake()
             except queue.Empty:
                 self.pulse.wake()
@@ -203,7 +212,7 @@ class SynthesisThread(Worker):
 
     def _say(self, order: Order) -> tuple[bool, Exception | None]:
         """Give whether all samples were handed on, and what kept them from it."""
-        job, begun_at = order.job, time.monotonic()
+        job, begun_at, loaded_s = order.job, time.monotonic(), self._shelf.load_s
         lead = order.framing.lead if order.framing else 0
         tally = Tally(
             frames=min(job.start, lead),
@@ -223,19 +232,22 @@ class SynthesisThread(Worker):
 
         try:
             script = script_of(order.text, ssml=order.ssml)
-            voice = self._shelf.get(order.voice, order.language)
-            if not order.voice and order.language is None and order.speaker is None:
+            style, vector = find(order.style, self._shelf.styles), read_vector(order.style_vector)
+            gain, rate = order.gain * style.gain, order.rate * style.rate
+            voice = self._shelf.get_or_usual(order.voice or style.voice, order.language, tally.warn)
+            if not (order.voice or order.language or order.style or vector) and order.speaker is None:
                 script, voice = in_its_languages(script, self._shelf, voice)
             self._voice = voice
-            delivery = self._shelf.delivery(voice, speaker=order.speaker, gain=order.gain, rate=order.rate)
-            utterance = Utterance(script, delivery, self._shelf.seed, order.gain)
+            usual = self._shelf.delivery(voice, speaker=order.speaker, gain=gain, rate=rate)
+            delivery = dressed(usual, voice.info, style, vector, self._shelf.styles)
+            utterance = Utterance(script, delivery, self._shelf.seed, gain)
             if order.clip is not None:
                 phrase = _Phrase("", Phrase(order.clip), keep=False)
             else:
                 phrase = self._find(utterance, voice, again=job.start > 0) if order.cache else _NOT_KEPT
             if phrase.recording is None:
                 seeded = replace(utterance, seed=order.seed if utterance.seed is None else utterance.seed)
-                cast = self._cast(Casting(self._shelf, voice, delivery, tally.warn, gain=order.gain, rate=order.rate))
+                cast = self._cast(Casting(self._shelf, voice, delivery, tally.warn, gain=gain, rate=rate))
                 chunks = self._synthesizer.chunks(seeded, cast, tally, stopped, start=job.start)
             else:
                 job.words.extend(lead + word for word in phrase.recording.words)
@@ -266,6 +278,7 @@ class SynthesisThread(Worker):
                 voice=voice.info.name,
                 backend=voice.backend,
                 precision=voice.precision,
+                load_s=self._shelf.load_s - loaded_s,
                 stages=None if job.start or order.clip is not None else stages_of(tally, begun_at),
             )
         )
@@ -273,7 +286,7 @@ class SynthesisThread(Worker):
 
     def _sample(self, sample: Sample) -> None:
         """Say the texts to nobody."""
-        info: PackInfo | None = None
+        info: AnyInfo | None = None
         sounds: list[Samples] | None = None
         problem = ""
         try:
@@ -300,14 +313,14 @@ class SynthesisThread(Worker):
     def _cast(self, casting: Casting) -> Cast:
         """Have it noted who speaks, so that it can be made to stop."""
 
-        def cast(passage: Passage) -> tuple[VitsVoice, Delivery]:
+        def cast(passage: Passage) -> tuple[Voice, Delivery]:
             voice, delivery = casting(passage)
             self._voice = voice
             return voice, delivery
 
         return cast
 
-    def _find(self, utterance: Utterance, voice: VitsVoice, *, again: bool = False) -> _Phrase:
+    def _find(self, utterance: Utterance, voice: Voice, *, again: bool = False) -> _Phrase:
         """Look a phrase up. `again`: it goes on after an interruption, which makes it no phrase that is said twice."""
         script = utterance.script
         if self._kept is None or script.chars > LONGEST_CHARS or not script.is_repeatable_by(voice.info.language):
@@ -316,7 +329,7 @@ class SynthesisThread(Worker):
         recording = self._kept.cache.get(key)
         return _Phrase(key, recording, keep=recording is None and not again and self._kept.cache.wants(key))
 
-    def _key(self, utterance: Utterance, voice: VitsVoice) -> str:
+    def _key(self, utterance: Utterance, voice: Voice) -> str:
         return key_of(utterance, voice, self._synthesizer.fingerprint(voice.info.language))
 
     def _recorded(self, chunks: Iterator[AudioChunk], phrase: _Phrase) -> Iterator[AudioChunk]:
@@ -340,7 +353,15 @@ class SynthesisThread(Worker):
                 self._kept.keeper.keep(phrase.key, Phrase(whole, words, sentences))
 
     def _prepare(self) -> None:
-        """Speak one pinned phrase into the cache; one that cannot be spoken is told of and left out."""
+        """Load one voice, or speak one pinned phrase into the cache; what cannot be is told of and left out."""
+        if self._unloaded:
+            name = self._unloaded.pop(0)
+            try:
+                self._shelf.get(name)
+                self._shelf.get()
+            except SpeechError as error:
+                _LOG.warning("the voice %r of voice.preload cannot be loaded: %s", excerpt(name), error)
+            return
         text = self._unprepared.pop(0)
         try:
             self._keep(text)

@@ -20,7 +20,8 @@ from typing import Any, Final
 import numpy as np
 
 from device.format import Samples
-from engines.pack import Pack, PackInfo, PackStore
+from engines.pack import Pack, PackStore
+from engines.pack_info import PackInfo
 from engines.resampling import HALF_TAPS, block_size
 from engines.text.phonemes import Phonemizer, merge_clusters, phoneme_ids, sentences_of
 from engines.vits import Delivery, VitsVoice
@@ -191,6 +192,11 @@ def calibrate(store: PackStore, name: str, *, threads: int) -> tuple[Margins, Sp
 
 def device_name(vocoder: Vocoder, threads: int) -> str:
     """Name what a speed was measured on: it holds for no other processor, thread count or backend."""
+    return f"{processor(threads)}, {vocoder.backend} {vocoder.precision}"
+
+
+def processor(threads: int) -> str:
+    """Name the processor, and how much of it is used."""
     try:
         models = [
             line.partition(":")[2].strip()
@@ -200,7 +206,7 @@ def device_name(vocoder: Vocoder, threads: int) -> str:
     except OSError:
         models = []
     cpu = models[0] if models else platform.machine()
-    return f"{cpu}, {len(os.sched_getaffinity(0))} cores, {threads} threads, {vocoder.backend} {vocoder.precision}"
+    return f"{cpu}, {len(os.sched_getaffinity(0))} cores, {threads} threads"
 
 
 def known_speed(pack: Pack, device: str) -> Speed | None:

@@ -11,25 +11,26 @@ from engines.shared_voices import SharedVoices
 from engines.shelf import Preferences
 from engines.text.languages import by_language
 from engines.text.script import Passage, Script
-from engines.vits import Delivery, VitsVoice
+from engines.vits import Delivery
+from engines.voice import Voice
 
 
 class Voices(Protocol):
     """Where voices are to be had. Implementations: the engine thread's shelf, what render threads borrow."""
 
-    def get(self, name: str = "", language: str | None = None) -> VitsVoice:
+    def get(self, name: str = "", language: str | None = None) -> Voice:
         """Give the voice `name`, else one of `language`. VoiceError where there is none."""
 
     def languages(self) -> Sequence[str]:
         """Give the languages of all voices."""
 
     def delivery(
-        self, voice: VitsVoice, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
+        self, voice: Voice, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
     ) -> Delivery:
         """Say how a voice is to speak."""
 
 
-def in_its_languages(script: Script, voices: Voices, own: VitsVoice) -> tuple[Script, VitsVoice]:
+def in_its_languages(script: Script, voices: Voices, own: Voice) -> tuple[Script, Voice]:
     """Have each sentence said in its language, where that is clear; gives who says most of it too.
 
     For a script whose sender named neither voice nor language: all of it in another language has another voice.
@@ -52,9 +53,9 @@ class Lent:
         self._voices = voices
         self._preferences = preferences
         self._borrowed = borrowed
-        self._held: dict[str, VitsVoice] = {}
+        self._held: dict[str, Voice] = {}
 
-    def get(self, name: str = "", language: str | None = None) -> VitsVoice:
+    def get(self, name: str = "", language: str | None = None) -> Voice:
         """See `Voices.get`; each voice is borrowed once."""
         if not name and language is not None:
             name = self._voices.of_language(language, self._preferences.voice)
@@ -69,7 +70,7 @@ class Lent:
         return self._voices.languages()
 
     def delivery(
-        self, voice: VitsVoice, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
+        self, voice: Voice, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
     ) -> Delivery:
         """See `Preferences.delivery`."""
         return self._preferences.delivery(voice.info, speaker=speaker, gain=gain, rate=rate)
@@ -81,7 +82,7 @@ class Casting:
     def __init__(
         self,
         voices: Voices,
-        own: VitsVoice,
+        own: Voice,
         delivery: Delivery,
         warn: Callable[[str], None],
         *,
@@ -99,7 +100,7 @@ class Casting:
         self._gain = gain
         self._rate = rate
 
-    def __call__(self, passage: Passage) -> tuple[VitsVoice, Delivery]:
+    def __call__(self, passage: Passage) -> tuple[Voice, Delivery]:
         """Give who says a passage, and how. VoiceError where the utterance's own voice is gone."""
         voice = self._voices.get(self._name(passage))
         if voice.info.name == self._own.name:

@@ -80,6 +80,15 @@ class SpeakerError(SpeechError):
         )
 
 
+class StyleError(SpeechError):
+    """A style is not there, cannot be blended, or is none at all."""
+
+    def __init__(self, style: str, reason: str) -> None:
+        self.style = style
+        self.reason = reason
+        super().__init__(f"{excerpt(style)} {reason}")
+
+
 class PhonemizerDiedError(SpeechError):
     """The phonemizer's process ended instead of answering. The next call starts a new one."""
 

@@ -22,7 +22,8 @@ from engines import calibration
 from engines.acoustic import WholeAcoustic
 from engines.errors import GraphError, UnknownEspeakVoiceError, VoiceError
 from engines.loudness import voice_loudness
-from engines.pack import ACOUSTIC_FILE, REVISION, VOCODER_FILE, Pack, PackInfo, PackStore, check_name
+from engines.pack import ACOUSTIC_FILE, REVISION, VOCODER_FILE, Pack, PackStore, check_name
+from engines.pack_info import PackInfo
 from engines.piper import PiperConfig, Source, check_hashes, read_config
 from engines.resampling import HALF_TAPS, block_size, filter_bank
 from engines.runtime.ort import OrtEngine

@@ -19,7 +19,7 @@ from device.format import RATE, Samples
 from engines.calibration import render_whole, sentence_ids
 from engines.corpus import CALIBRATION
 from engines.errors import LoudnessError
-from engines.pack import PackInfo
+from engines.pack_info import AnyInfo
 from engines.vits import Delivery, VitsVoice
 
 QUIETEST_LUFS: Final = -70.0
@@ -64,7 +64,7 @@ def voice_loudness(voice: VitsVoice, sentences: Sequence[str] = _SENTENCES) -> f
     return measure_loudness(np.concatenate(spoken))
 
 
-def gain_for(info: PackInfo, target_lufs: float | None) -> float:
+def gain_for(info: AnyInfo, target_lufs: float | None) -> float:
     """Give the factor that brings a voice to `target_lufs`; 1 where either is unknown."""
     if target_lufs is None or info.loudness_lufs is None:
         return 1.0

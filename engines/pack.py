@@ -1,4 +1,4 @@
-"""A voice on disk: one folder with two graphs and what a caller must know of them.
+"""A voice on disk: one folder with graphs and what a caller must know of them.
 
 Packs are written whole or not at all, carry the hashes of their own files and of the files they were made from,
 and one broken pack never hides another.
@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import re
 import shutil
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Final, TypeAlias, overload
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import ValidationError
 
 from engines.durable import flush_folder, write_flushed
-from engines.errors import SpeakerError, VoiceError
-from engines.windows import Margins
+from engines.errors import VoiceError
+from engines.pack_info import AnyInfo, KokoroInfo, PackInfo, info_of
 
 _LOG = logging.getLogger(__name__)
-
-FORMAT: Final = 2
-"""Counts up with every change that an older speakd could not read."""
 
 REVISION: Final = 7
 """Counts up with every change by which the same files give another pack: they are then imported again when asked."""
@@ -34,83 +32,16 @@ REVISION: Final = 7
 INFO_FILE: Final = "pack.json"
 ACOUSTIC_FILE: Final = "acoustic.onnx"
 VOCODER_FILE: Final = "vocoder.onnx"
-
-_LARGEST_MARGIN: Final = 1000
-"""Latent frames, ten seconds: more would only be a mistake in the file."""
+KOKORO_FILE: Final = "kokoro.onnx"
+KOKORO_INT8_FILE: Final = "kokoro.int8.onnx"
+STYLES_FILE: Final = "styles.npy"
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 
 
-LengthScale = Annotated[float, Field(ge=0.05, le=20, allow_inf_nan=False)]
-"""Speech 20 times as long or short is nobody's wish; what lies beyond takes memory without bound."""
-
-NoiseScale = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]
-
-
-class PackInfo(BaseModel):
-    """What `pack.json` holds."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    format: Literal[2] = FORMAT
-    revision: int
-    """Of the import that made it; see `REVISION`."""
-    name: str
-    family: Literal["vits"] = "vits"
-    language: str
-    """espeak-ng's name of the voice, such as `en-us`."""
-    phoneme_type: Literal["espeak", "text"]
-    phoneme_ids: dict[str, list[int]]
-    clusters: list[list[str]]
-    """Phonemes that count as one where they follow each other, the id being that of all of them joined."""
-    sample_rate: Annotated[int, Field(gt=0)]
-    """Hertz, of the vocoder before its resampler."""
-    hop: Annotated[int, Field(gt=0)]
-    """Samples per latent frame."""
-    channels: Annotated[int, Field(gt=0)]
-    """Per latent frame."""
-    margins: Margins
-    """Measured at import."""
-    loudness_lufs: Annotated[float, Field(ge=-70, le=10)] | None = None
-    """Of its default speaker, measured at import (ITU-R BS.1770); None: not known, or it makes no sound."""
-    multi_speaker: bool
-    duration_noise: bool
-    speaker_count: Annotated[int, Field(gt=0)]
-    speaker_names: dict[str, int]
-    default_speaker: int
-    noise_scale: NoiseScale
-    length_scale: LengthScale
-    noise_w: NoiseScale
-    sources: dict[str, str]
-    """File name -> SHA-256 of what the pack was made from."""
-    files: dict[str, str]
-    """File name -> SHA-256 of the pack's own graphs."""
-
-    @field_validator("phoneme_ids")
-    @classmethod
-    def _has_marks(cls, value: dict[str, list[int]]) -> dict[str, list[int]]:
-        if absent := [symbol for symbol in "_^$" if not value.get(symbol)]:
-            raise ValueError(f"no id for {' '.join(absent)}")
-        return value
-
-    @field_validator("margins")
-    @classmethod
-    def _is_plausible(cls, value: Margins) -> Margins:
-        if not all(0 <= margin <= _LARGEST_MARGIN for margin in astuple(value)):
-            raise ValueError(f"a margin is not between 0 and {_LARGEST_MARGIN}")
-        return value
-
-    def speaker_id(self, speaker: int | str) -> int:
-        """Look a speaker up by number or name; SpeakerError where the voice has no such one."""
-        number = self.speaker_names.get(speaker, -1) if isinstance(speaker, str) else speaker
-        if not 0 <= number < self.speaker_count:
-            raise SpeakerError(self.name, speaker, self.speaker_count, tuple(self.speaker_names))
-        return number
-
-
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """A pack that was found whole."""
+    """A pack of the VITS family that was found whole."""
 
     folder: Path
     info: PackInfo
@@ -124,6 +55,31 @@ class Pack:
     def vocoder(self) -> Path:
         """The graph from latents to sound."""
         return self.folder / VOCODER_FILE
+
+
+@dataclass(frozen=True, slots=True)
+class KokoroPack:
+    """A pack of the Kokoro family that was found whole."""
+
+    folder: Path
+    info: KokoroInfo
+
+    @property
+    def styles(self) -> Path:
+        """The table of each style: float32 [speakers, lengths, numbers of a style]."""
+        return self.folder / STYLES_FILE
+
+    def graph(self, precision: str) -> Path:
+        """Give the graph from phonemes to sound: 'int8' as its maker quantised it, else in float."""
+        return self.folder / (KOKORO_INT8_FILE if precision == "int8" else KOKORO_FILE)
+
+
+AnyPack: TypeAlias = Pack | KokoroPack
+
+_FILES: Final = {
+    "vits": (ACOUSTIC_FILE, VOCODER_FILE),
+    "kokoro": (KOKORO_FILE, KOKORO_INT8_FILE, STYLES_FILE),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +106,20 @@ def sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
+def _pack_of(folder: Path, info: AnyInfo) -> AnyPack:
+    return KokoroPack(folder, info) if isinstance(info, KokoroInfo) else Pack(folder, info)
+
+
+def _share(source: Path, target: Path) -> None:
+    """Give a file a second name, or copy it where the two folders do not share a disk."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+        with target.open("rb") as copied:
+            os.fsync(copied.fileno())
+
+
 class PackStore:
     """The folder of imported voices."""
 
@@ -167,11 +137,18 @@ class PackStore:
         except OSError as error:
             raise VoiceError(str(self.folder), f"cannot be read: {error.strerror}") from error
 
-    def list(self) -> list[Pack | BrokenPack]:
+    def list(self) -> list[AnyPack | BrokenPack]:
         """Give every pack; what is wrong with a broken one stands in its place. Hashes are not compared here."""
         return [self._read_or_tell(name) for name in self.names()]
 
     def get(self, name: str) -> Pack:
+        """Give the pack `name` of the VITS family, verified as by `open`. VoiceError where it is of another too."""
+        pack = self.open(name)
+        if not isinstance(pack, Pack):
+            raise VoiceError(name, f"is a voice of the {pack.info.family} family: this is for Piper's voices")
+        return pack
+
+    def open(self, name: str) -> AnyPack:
         """Give the pack `name`, its files compared with their hashes. VoiceError where it is absent or broken."""
         pack = self._read(check_name(name))
         for file, expected in pack.info.files.items():
@@ -201,7 +178,7 @@ class PackStore:
         "de" takes "de", "en" takes "en-us" and "en-gb", "en-us" takes "en-us" or else "en". What only asks for a
         region that no voice is of ("de-de") thus finds the one without ("de"), never one of another region.
         """
-        packs = {pack.info.name: pack for pack in self.list() if isinstance(pack, Pack)}
+        packs = {pack.info.name: pack for pack in self.list() if not isinstance(pack, BrokenPack)}
         first = self.default_name(preferred)
         spoken = {
             name: packs[name].info.language.lower() for name in sorted(packs, key=lambda name: (name != first, name))
@@ -224,9 +201,16 @@ class PackStore:
         self._languages = contents
         return tuple(sorted(set(contents.values())))
 
-    def put(self, name: str, info: PackInfo, graphs: Mapping[str, bytes]) -> Pack:
+    @overload
+    def put(self, name: str, info: PackInfo, files: Mapping[str, bytes | Path]) -> Pack: ...
+
+    @overload
+    def put(self, name: str, info: KokoroInfo, files: Mapping[str, bytes | Path]) -> KokoroPack: ...
+
+    def put(self, name: str, info: AnyInfo, files: Mapping[str, bytes | Path]) -> AnyPack:
         """Write a pack into a hidden folder, flush it to the disk, then point the link `name` to it.
 
+        What is given as a path is shared with whoever else has it, as a hard link where the file system has these.
         Replacing the link is atomic: at any moment, also after a power cut, the old pack or the new one is found.
         """
         link = self.folder / check_name(name)
@@ -235,8 +219,11 @@ class PackStore:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             content.mkdir()
-            for file, data in graphs.items():
-                write_flushed(content / file, data)
+            for file, data in files.items():
+                if isinstance(data, Path):
+                    _share(data, content / file)
+                else:
+                    write_flushed(content / file, data)
             write_flushed(content / INFO_FILE, info.model_dump_json(indent=1).encode())
             flush_folder(content)
             new_link.symlink_to(content.name)
@@ -250,7 +237,7 @@ class PackStore:
             self._clear_leftovers(name)
         except OSError as error:
             _LOG.warning("voice %s is imported, but %s could not be tidied: %s", name, self.folder, error)
-        return Pack(link, info)
+        return _pack_of(link, info)
 
     def amend(self, pack: Pack, info: PackInfo) -> Pack:
         """Replace what is known of a pack, at once or not at all; its graphs stay. VoiceError where that fails."""
@@ -297,16 +284,16 @@ class PackStore:
         except OSError as error:
             raise VoiceError(str(link), f"cannot be removed: {error.strerror or error}") from error
 
-    def _read_or_tell(self, name: str) -> Pack | BrokenPack:
+    def _read_or_tell(self, name: str) -> AnyPack | BrokenPack:
         try:
             return self._read(name)
         except VoiceError as error:
             return BrokenPack(self.folder / name, str(error))
 
-    def _read(self, name: str) -> Pack:
+    def _read(self, name: str) -> AnyPack:
         path = self.folder / name / INFO_FILE
         try:
-            info = PackInfo.model_validate_json(path.read_bytes())
+            info = info_of(path.read_bytes())
         except FileNotFoundError:
             known = ", ".join(self.names()) or "none yet"
             if path.parent.is_dir():
@@ -319,10 +306,10 @@ class PackStore:
             where = ".".join(str(part) for part in first["loc"]) or "the file"
             reason = f"is not a voice of this speakd ({where}: {first['msg']}): add the voice again"
             raise VoiceError(str(path), reason) from error
-        missing = [f for f in (ACOUSTIC_FILE, VOCODER_FILE) if not (path.parent / f).is_file() or f not in info.files]
+        missing = [f for f in _FILES[info.family] if not (path.parent / f).is_file() or f not in info.files]
         if missing:
             raise VoiceError(str(path.parent / missing[0]), "is missing: add the voice again")
-        return Pack(path.parent, info)
+        return _pack_of(path.parent, info)
 
     def _clear_leftovers(self, name: str) -> None:
         """Delete the contents of `name` that its link does not point to: replaced, removed or never finished."""

@@ -13,7 +13,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engines.errors import VoiceError
-from engines.pack import LengthScale, NoiseScale, sha256
+from engines.pack import sha256
+from engines.pack_info import LengthScale, NoiseScale
 
 
 class NoSuchPackageError(VoiceError):

@@ -18,6 +18,7 @@ from engines.precedence import Precedence
 from engines.runtime.trt import NAME as TENSORRT
 from engines.shared_voices import BatchedVoice, ConcurrentVoice, SharedVoice
 from engines.vits import VitsVoice
+from engines.voice import Voice
 from engines.voice_plans import RENDER_ROWS, load_engines, plans_of, render_shapes
 
 _LOG = logging.getLogger(__name__)
@@ -35,12 +36,11 @@ class RenderOn:
     precision: str
 
 
-def beside(voice: VitsVoice, plans: Path, *, capacity: int) -> RenderOn | None:
+def beside(voice: Voice, plans: Path, *, capacity: int) -> RenderOn | None:
     """Let renders be computed by what computes the vocoder part of `voice`; None: on the CPU."""
-    vocoder = voice.vocoder
-    return (
-        RenderOn(plans, capacity, vocoder.backend, vocoder.precision) if vocoder.backend.startswith(TENSORRT) else None
-    )
+    if not isinstance(voice, VitsVoice) or not voice.vocoder.backend.startswith(TENSORRT):
+        return None
+    return RenderOn(plans, capacity, voice.vocoder.backend, voice.vocoder.precision)
 
 
 def load_shared(pack: Pack, precedence: Precedence, on: RenderOn | None) -> SharedVoice:

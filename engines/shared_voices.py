@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from engines.acoustic import WholeAcoustic
 from engines.batching import Batcher, RowEngine
 from engines.fixed_windows import WindowShape
-from engines.pack import Pack, PackStore
+from engines.pack import AnyPack, Pack, PackStore
 from engines.precedence import Precedence
 from engines.resampling import block_size
 from engines.runtime.ort import OrtEngine
@@ -21,6 +21,7 @@ from engines.vits import VitsVoice, acoustic_on_cpu
 from engines.vocoder import FreeVocoder
 from engines.vocoder_checked import CheckedVocoder
 from engines.vocoder_fixed import FixedVocoder
+from engines.voice import Voice
 from engines.windows import Speed
 
 NOBODY_WAITS: Final = Speed(0.0, 1.0)
@@ -31,9 +32,12 @@ _MOST_LOADED: Final = 2
 
 
 class SharedVoice(Protocol):
-    """A loaded voice for any number of threads. Implementations: on engines that several threads may run; batched."""
+    """A loaded voice for any number of threads.
 
-    def speaking(self) -> AbstractContextManager[VitsVoice]:
+    Implementations: on engines that several threads may run, one for each family of voices; batched.
+    """
+
+    def speaking(self) -> AbstractContextManager[Voice]:
         """Give the calling thread a voice of its own for one utterance."""
 
     def close(self) -> None:
@@ -54,7 +58,7 @@ class ConcurrentVoice:
         self._acoustic = _patient_acoustic(pack, precedence)
         self._vocoder = _patient_vocoder(pack, precedence)
 
-    def speaking(self) -> AbstractContextManager[VitsVoice]:
+    def speaking(self) -> AbstractContextManager[Voice]:
         """See `SharedVoice.speaking`."""
         voice = VitsVoice(self._info, self._acoustic, FreeVocoder(self._info, self._vocoder))
         voice.speed = NOBODY_WAITS
@@ -87,7 +91,7 @@ class BatchedVoice:
         self._rows = {shape: RowEngine(batcher, shape, shape.blocks * block_out) for shape in shapes}
 
     @contextmanager
-    def speaking(self) -> Iterator[VitsVoice]:
+    def speaking(self) -> Iterator[Voice]:
         """See `SharedVoice.speaking`."""
         vocoder = CheckedVocoder(FixedVocoder(self._info, self._rows), self._safer_vocoder)
         voice = VitsVoice(self._info, self._acoustic, vocoder)
@@ -126,14 +130,14 @@ class _Entry:
 class SharedVoices:
     """Loads voices when they are asked for and keeps some for the next time. Thread-safe."""
 
-    def __init__(self, store: PackStore, load: Callable[[Pack], SharedVoice]) -> None:
+    def __init__(self, store: PackStore, load: Callable[[AnyPack], SharedVoice]) -> None:
         self._store = store
         self._load = load
         self._lock = threading.Lock()
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
     @contextmanager
-    def borrow(self, name: str = "") -> Iterator[VitsVoice]:
+    def borrow(self, name: str = "") -> Iterator[Voice]:
         """Give the calling thread the voice `name`, or the first one, for one utterance.
 
         VoiceError or EngineError where it cannot be loaded. Others who ask meanwhile wait for that.
@@ -142,7 +146,7 @@ class SharedVoices:
         with self._lock:
             entry = self._entries.get(name)
             if entry is None:
-                entry = self._entries[name] = _Entry(self._load(self._store.get(name)))
+                entry = self._entries[name] = _Entry(self._load(self._store.open(name)))
             self._entries.move_to_end(name)
             entry.users += 1
             self._free(_MOST_LOADED)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from engines.backends import Gpu, Wanted, load_voice
+from engines.backends import Gpu, Wanted
+from engines.errors import EngineError, VoiceError
+from engines.families import load
 from engines.loudness import gain_for
-from engines.pack import REVISION, PackInfo, PackStore
+from engines.pack import REVISION, AnyPack, PackStore
+from engines.pack_info import AnyInfo, PackInfo
+from engines.styles import Style
 from engines.text.gaps import NO_GAPS, Gaps
-from engines.vits import Delivery, VitsVoice
+from engines.vits import Delivery
+from engines.voice import Voice
+from engines.voice_memory import LoadedVoices
 
 _LOG = logging.getLogger(__name__)
-
-_MOST_LOADED: Final = 3
-"""A medium voice takes 80 MB when loaded; a museum's three languages stay at hand without a wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +37,15 @@ class Preferences:
     """To which each voice is brought."""
     gaps: Gaps = NO_GAPS
     engine: Wanted = field(default_factory=Wanted)
+    voices_limit_bytes: int | None = None
+    """Of memory for voices; None: as many as are asked for."""
+    preload: Sequence[str] = ()
+    """Voices to load before somebody asks."""
+    styles: Mapping[str, Style] = field(default_factory=dict)
+    """That commands may name."""
 
     def delivery(
-        self, info: PackInfo, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
+        self, info: AnyInfo, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
     ) -> Delivery:
         """Say how a voice is to speak, `rate` times as fast as usual. SpeakerError where it has no such speaker."""
 
@@ -45,28 +54,31 @@ class Preferences:
 
         if speaker is None:
             speaker = info.default_speaker if self.speaker is None else self.speaker
+        noise_scale, noise_w = (info.noise_scale, info.noise_w) if isinstance(info, PackInfo) else (0.0, 0.0)
         return Delivery(
             speaker=info.speaker_id(speaker),
-            noise_scale=first(self.noise_scale, info.noise_scale),
+            noise_scale=first(self.noise_scale, noise_scale),
             length_scale=first(self.length_scale, info.length_scale) / rate,
-            noise_w=first(self.noise_w, info.noise_w),
+            noise_w=first(self.noise_w, noise_w),
             gain=gain * gain_for(info, self.loudness_lufs),
             gaps=self.gaps,
         )
 
 
 class VoiceShelf:
-    """Loads voices when they are first asked for and keeps the last few. For one thread."""
+    """Loads voices when they are first asked for and keeps as many as the budget lets it. For one thread."""
 
     def __init__(self, store: PackStore, preferences: Preferences, gpu: Gpu | None = None) -> None:
         """Load voices of `store`; on `gpu`, for as long as that is open, where it is the quickest."""
         self._gpu = gpu
         self._store = store
         self._preferences = preferences
-        self._loaded: OrderedDict[str, VitsVoice] = OrderedDict()
+        self._loaded: Final = LoadedVoices(preferences.voices_limit_bytes)
         self.seed: Final = preferences.seed
+        self.styles: Final = preferences.styles
+        self.preload: Final = preferences.preload
 
-    def get(self, name: str = "", language: str | None = None) -> VitsVoice:
+    def get(self, name: str = "", language: str | None = None) -> Voice:
         """Give the voice `name`, else one of `language`, else the preferred one.
 
         VoiceError or EngineError concern this voice alone.
@@ -74,33 +86,47 @@ class VoiceShelf:
         if not name and language is not None:
             name = self._store.of_language(language, self._preferences.voice)
         name = self._store.default_name(name or self._preferences.voice)
-        voice = self._loaded.get(name)
-        if voice is None:
-            voice = load_voice(self._store.get(name), self._preferences.engine, self._gpu)
-            self._loaded[name] = voice
-            if voice.info.revision < REVISION:
-                _LOG.warning("voice %s is of an older speakd, which took no note of its loudness: add it again", name)
-            if len(self._loaded) > _MOST_LOADED:
-                self._loaded.popitem(last=False)[1].close()
-        self._loaded.move_to_end(name)
-        return voice
+        return self._loaded.get(name, lambda: self._store.open(name), self._load)
+
+    def _load(self, pack: AnyPack) -> Voice:
+        info = pack.info
+        if isinstance(info, PackInfo) and info.revision < REVISION:
+            _LOG.warning("voice %s is of an older speakd, which took no note of its loudness: add it again", info.name)
+        return load(pack, self._preferences.engine, self._gpu)
+
+    def get_or_usual(self, name: str, language: str | None, warn: Callable[[str], None]) -> Voice:
+        """Give a voice as `get` does, or the preferred one where the wanted one is there but cannot be used.
+
+        `warn` is told then. VoiceError where there is none of that name or language.
+        """
+        try:
+            return self.get(name, language)
+        except (VoiceError, EngineError) as error:
+            if not name or name not in self._store.names() or name == self._store.default_name(self._preferences.voice):
+                raise
+            warn(f"the usual voice speaks, since {error}")
+            return self.get()
 
     @property
-    def loaded(self) -> list[VitsVoice]:
+    def load_s(self) -> float:
+        """Time spent loading voices so far."""
+        return self._loaded.load_s
+
+    @property
+    def loaded(self) -> list[Voice]:
         """Those that are loaded."""
-        return list(self._loaded.values())
+        return self._loaded.all
 
     def languages(self) -> tuple[str, ...]:
         """Give the languages of all voices, each once."""
         return self._store.languages()
 
     def delivery(
-        self, voice: VitsVoice, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
+        self, voice: Voice, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
     ) -> Delivery:
         """See `Preferences.delivery`."""
         return self._preferences.delivery(voice.info, speaker=speaker, gain=gain, rate=rate)
 
     def close(self) -> None:
         """Free all voices. Idempotent."""
-        while self._loaded:
-            self._loaded.popitem()[1].close()
+        self._loaded.close()

@@ -19,11 +19,13 @@ from device.memory import AudioChunk, Buffer, BufferPool
 from engines.errors import excerpt
 from engines.precedence import Precedence
 from engines.runtime.ort import giving_back
+from engines.spoken import Piece
 from engines.text.gaps import divided
-from engines.text.phonemes import Phonemizer, merge_clusters, phoneme_ids
+from engines.text.phonemes import Phonemizer
 from engines.text.reading import Front, Reader, Sentence
 from engines.text.script import Passage, Script, plain
-from engines.vits import USUAL_IDS, Delivery, Noise, VitsVoice
+from engines.vits import Delivery, Noise
+from engines.voice import Voice
 
 _LOG = logging.getLogger(__name__)
 
@@ -91,7 +93,7 @@ class Tally:
             self.warnings.append(text)
 
 
-Cast: TypeAlias = Callable[[Passage], tuple[VitsVoice, Delivery]]
+Cast: TypeAlias = Callable[[Passage], tuple[Voice, Delivery]]
 """Gives who says a passage, loaded and valid until the next call, and how, but for the passage's own rate and gain."""
 
 
@@ -134,7 +136,7 @@ class Synthesizer:
     def chunks(
         self,
         utterance: Utterance,
-        voice: VitsVoice | Cast,
+        voice: Voice | Cast,
         tally: Tally,
         stopped: Callable[[], bool] = lambda: False,
         noise: Callable[[list[int]], Noise] | None = None,
@@ -146,7 +148,7 @@ class Synthesizer:
         for its phoneme ids, instead of the seed. With the same seed, `start` leaves out the first frames: windows
         that hold nothing else are not even computed. SpeechError ends the utterance, not the synthesizer.
         """
-        cast: Cast = (lambda _: (voice, utterance.delivery)) if isinstance(voice, VitsVoice) else voice
+        cast: Cast = (lambda _: (voice, utterance.delivery)) if isinstance(voice, Voice) else voice
         rng = np.random.Generator(np.random.SFC64(utterance.seed))
         script = divided(utterance.script, utterance.delivery.gaps)
         for warning in script.warnings:
@@ -188,22 +190,19 @@ class Synthesizer:
             yield from self._silence(gap, tally, going.stopped, going.start)
             gap = delivery.gaps.sentence
             begun = time.perf_counter()
-            noise = going.noise
-            drawn = noise(ids) if noise else voice.noise(len(ids), rng, length_scale=delivery.length_scale)
-            prior = voice.prior(ids, delivery, drawn)
+            given = going.noise(ids) if going.noise else None
+            spoken = voice.speak(ids, delivery, rng, capacity=self.capacity, frugal=self.frugal, noise=given)
             tally.compute_s += time.perf_counter() - begun
             if tally.first_s is None:
                 tally.acoustic_s += time.perf_counter() - begun
             tally.sentences.append(tally.frames)
-            windows = list(voice.windows(prior.latents, self.capacity, frugal=self.frugal))
-            words = voice.words(ids, prior)
-            tally.words.extend(tally.frames + word for word in words)
-            words.append(sum(window.frames for window in windows))
+            words = [*spoken.words, sum(piece.frames for piece in spoken.pieces)]
+            tally.words.extend(tally.frames + word for word in words[:-1])
             tally.marks.extend((tally.frames + words[min(i, len(words) - 1)], name) for i, name in sentence.marks)
-            for window in windows:
+            for piece in spoken.pieces:
                 # A sentence's end is filled up, so that the next one's periods fill buffers again.
                 last = going.last and not more_to_come
-                frames = window.frames if last else -(-window.frames // PERIOD) * PERIOD
+                frames = piece.frames if last else -(-piece.frames // PERIOD) * PERIOD
                 skipped = max(0, going.start - tally.frames)
                 if skipped >= frames:
                     tally.frames += frames
@@ -213,12 +212,12 @@ class Synthesizer:
                     return
                 begun = time.perf_counter()
                 try:
-                    voice.render(prior.latents, window, delivery, buffer.samples[: voice.frames_needed(window)])
+                    piece.render(buffer.samples[: piece.needed])
                 except BaseException:
                     buffer.release()
                     raise
                 tally.compute_s += time.perf_counter() - begun
-                buffer.samples[window.frames : frames] = 0
+                buffer.samples[piece.frames : frames] = 0
                 tally.frames += frames
                 if tally.first_s is None:
                     tally.first_s, tally.first_at = tally.compute_s, time.monotonic()
@@ -246,38 +245,34 @@ class Synthesizer:
             else:
                 tally.frames += frames
 
-    def warm_up(self, voice: VitsVoice) -> None:
-        """Run a sentence of the longest usual length and the largest window once.
+    def warm_up(self, voice: Voice) -> None:
+        """Run a sentence of the longest usual length and the largest piece of it once.
 
         What the engines keep of memory they then have, from the start and for good, and the first command finds
         everything loaded. Takes about as long as six seconds of speech.
         """
-        ids = list(islice(cycle(chain(*voice.info.phoneme_ids.values())), USUAL_IDS))
-        rng = np.random.default_rng(0)
-        latents = voice.latents(ids, Delivery(), voice.noise(len(ids), rng))
-        buffer = self.pool.acquire(_POOL_POLL_S)
-        try:
-            window = max(voice.windows(latents, self.capacity), key=lambda window: window.stop - window.start)
-            voice.render(latents, window, Delivery(), buffer.samples[: voice.frames_needed(window)])
-        finally:
-            buffer.release()
+        ids = list(islice(cycle(chain(*voice.info.phoneme_ids.values())), voice.abilities.trial_ids))
+        spoken = voice.speak(ids, Delivery(), np.random.default_rng(0), capacity=self.capacity)
+        self._render_unheard(max(spoken.pieces, key=lambda piece: piece.needed))
 
-    def give_back(self, voice: VitsVoice) -> None:
+    def give_back(self, voice: Voice) -> None:
         """Return to the system what the voice's engines on the CPU keep of memory between two utterances.
 
         They take it again with the next one, which costs that some 3 ms; this takes 30 ms. A GPU's engines keep theirs.
         """
         ids = list(islice(chain(*voice.info.phoneme_ids.values()), _SHORT_IDS))
         delivery = Delivery(speaker=voice.info.default_speaker)
+        with giving_back():
+            spoken = voice.speak(ids, delivery, np.random.default_rng(0), capacity=self.capacity)
+            self._render_unheard(spoken.pieces[0])
+        trim()
+
+    def _render_unheard(self, piece: Piece) -> None:
         buffer = self.pool.acquire(_POOL_POLL_S)
         try:
-            with giving_back():
-                latents = voice.latents(ids, delivery, voice.noise(len(ids), np.random.default_rng(0)))
-                window = next(iter(voice.windows(latents, self.capacity)))
-                voice.render(latents, window, delivery, buffer.samples[: voice.frames_needed(window)])
+            piece.render(buffer.samples[: piece.needed])
         finally:
             buffer.release()
-        trim()
 
     def replay(
         self, pieces: Iterator[Samples], tally: Tally, stopped: Callable[[], bool] = lambda: False
@@ -321,12 +316,11 @@ class Synthesizer:
                     return self.pool.acquire(_POOL_POLL_S)
         return None
 
-    def _sentences(
-        self, passage: Passage, voice: VitsVoice, tally: Tally
-    ) -> Iterator[tuple[Sentence, list[int], bool]]:
+    def _sentences(self, passage: Passage, voice: Voice, tally: Tally) -> Iterator[tuple[Sentence, list[int], bool]]:
         """Yield each sentence, its phoneme ids, none where it has no sound, and whether it may not be the last one."""
         info = voice.info
-        pieces = self._reader.read(passage, info.language, info.phoneme_type, tally.warn)
+        lengths = voice.abilities.lengths
+        pieces = self._reader.read(passage, info.language, info.phoneme_type, tally.warn, lengths)
         while True:
             begun = time.perf_counter()
             sentences, another = next(pieces, ([], False))
@@ -334,7 +328,7 @@ class Synthesizer:
             if tally.first_s is None:
                 tally.text_s += time.perf_counter() - begun
             for number, sentence in enumerate(sentences, start=1):
-                ids, unknown = phoneme_ids(merge_clusters(sentence.phonemes, info.clusters), info.phoneme_ids)
+                ids, unknown = voice.ids(sentence.phonemes)
                 self._tell_missing(info.name, unknown)
                 sounds = len(unknown) < len(set(sentence.phonemes))
                 if sounds or sentence.marks:

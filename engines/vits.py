@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -13,10 +14,14 @@ from numpy.typing import NDArray
 from device.format import Samples
 from engines.acoustic import Acoustic, WholeAcoustic
 from engines.alignment import Aligned
+from engines.blends import Mix
 from engines.errors import SynthesisError
-from engines.pack import Pack, PackInfo
+from engines.pack import Pack
+from engines.pack_info import PackInfo
 from engines.runtime.ort import OrtEngine
+from engines.spoken import WHOLE, Abilities, Piece, Spoken
 from engines.text.gaps import NO_GAPS, Gaps
+from engines.text.phonemes import merge_clusters, phoneme_ids
 from engines.vocoder import FreeVocoder, Latents, Vocoder
 from engines.windows import UNKNOWN_SPEED, Speed, Window, output_frames
 from engines.words import WordFinder
@@ -28,6 +33,8 @@ half a sentence later at the earliest."""
 USUAL_IDS: Final = 320
 """Phoneme ids of all but very long sentences, some 8 s of speech. Memory that only a longer one needs, by the square
 of its length, goes back after it: 60 MB less in the daemon, and growth that does not depend on what was said."""
+
+_ABILITIES: Final = Abilities(streaming=True, styles=False, lengths=WHOLE, trial_ids=USUAL_IDS)
 
 _USUAL_BYTES: Final = USUAL_IDS * (8 + 2 * 4) + 3 * 4 + 8
 """Of the acoustic part's inputs: ids, duration noise, scales and speaker."""
@@ -44,6 +51,8 @@ class Delivery:
     gain: float = 1.0
     """Factor on the samples, which may come out beyond full scale: whoever hands them to a device limits them."""
     gaps: Gaps = NO_GAPS
+    mix: Mix | None = None
+    """In place of `speaker`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +69,9 @@ def acoustic_on_cpu(pack: Pack, *, threads: int) -> OrtEngine:
 
 
 class VitsVoice:
-    """A loaded pack. One thread at a time uses it; EngineError where an engine fails."""
+    """A `Voice`. One thread at a time uses it; EngineError where an engine fails."""
+
+    abilities: Final = _ABILITIES
 
     def __init__(self, info: PackInfo, acoustic: Acoustic, vocoder: Vocoder) -> None:
         self.info: Final = info
@@ -86,6 +97,29 @@ class VitsVoice:
     def precision(self) -> str:
         """In what the vocoder computes."""
         return self.vocoder.precision
+
+    def ids(self, phonemes: Sequence[str]) -> tuple[list[int], list[str]]:
+        """See `Voice.ids`."""
+        return phoneme_ids(merge_clusters(phonemes, self.info.clusters), self.info.phoneme_ids)
+
+    def speak(
+        self,
+        ids: Sequence[int],
+        delivery: Delivery,
+        rng: np.random.Generator,
+        *,
+        capacity: int,
+        frugal: bool = False,
+        noise: Noise | None = None,
+    ) -> Spoken:
+        """See `Voice.speak`: the acoustic part runs now, the vocoder part with each piece."""
+        noise = noise or self.noise(len(ids), rng, length_scale=delivery.length_scale)
+        prior = self.prior(ids, delivery, noise)
+        pieces = [
+            Piece(window.frames, self.frames_needed(window), partial(self.render, prior.latents, window, delivery))
+            for window in self.windows(prior.latents, capacity, frugal=frugal)
+        ]
+        return Spoken(self.words(ids, prior), pieces)
 
     def noise(self, ids: int, rng: np.random.Generator, *, length_scale: float = 1.0) -> Noise:
         """Draw the noise for a sentence of `ids` phoneme ids."""

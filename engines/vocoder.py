@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.format import Samples
-from engines.pack import PackInfo
+from engines.pack_info import PackInfo
 from engines.resampling import block_size
 from engines.runtime.engine import Engine
 from engines.windows import Speed, Window, plan

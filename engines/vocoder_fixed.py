@@ -8,7 +8,7 @@ import numpy as np
 
 from device.format import Samples
 from engines.fixed_windows import WindowShape, fixed_plan
-from engines.pack import PackInfo
+from engines.pack_info import PackInfo
 from engines.resampling import block_size
 from engines.runtime.engine import Engine
 from engines.vocoder import Latents

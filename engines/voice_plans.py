@@ -14,7 +14,8 @@ from device.format import RATE
 from engines.acoustic import BUCKETS
 from engines.errors import EngineError
 from engines.fixed_windows import WindowShape, default_shapes
-from engines.pack import ACOUSTIC_FILE, VOCODER_FILE, Pack, PackInfo, sha256
+from engines.pack import ACOUSTIC_FILE, VOCODER_FILE, Pack, sha256
+from engines.pack_info import PackInfo
 from engines.precision_report import read_report
 from engines.resampling import block_size
 from engines.runtime.plans import Machine, PlanCache, PlanKey

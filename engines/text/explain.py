@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from engines.spoken import WHOLE
 from engines.text.inline import TOKEN, Inlays
 from engines.text.ipa import sounds
 from engines.text.phonemes import sentences_of
-from engines.text.reading import BLOCK_CHARS, LAST_STEP, MOST_PHONEMES, Reader, Words
+from engines.text.reading import BLOCK_CHARS, LAST_STEP, Reader, Words
 from engines.text.script import Mark, Reading, Script
 from engines.text.sentences import blocks
 
@@ -82,7 +83,7 @@ def explain(reader: Reader, script: Script, language: str) -> Explanation:
             steps += traced
             words += _words(reader, last[0], whole, language)
             clauses = reader.clauses(whole, language)
-            sentences += ["".join(sentence) for sentence in sentences_of(clauses, max_phonemes=MOST_PHONEMES)]
+            sentences += ["".join(sentence) for sentence in sentences_of(clauses, max_phonemes=WHOLE.most)]
     return Explanation(language, tuple(steps), tuple(words), tuple(sentences), tuple(warnings))
 
 

@@ -207,14 +207,16 @@ def _without_ellipses(line: str) -> str:
     return re.sub(r"(?<!\s)\s*…\s*", ", ", line)
 
 
-def sentences_of(clauses: Sequence[Clause], *, max_phonemes: int) -> list[list[str]]:
+def sentences_of(clauses: Sequence[Clause], *, max_phonemes: int, long_phonemes: int | None = None) -> list[list[str]]:
     """Return the phonemes of each sentence: NFD code points, as Piper's voices were trained on, marks included.
 
     A sentence of more than `max_phonemes` comes in several pieces, cut after a clause, else after a space, else
-    anywhere. What holds no phoneme but marks and spaces is left out. ValueError where `max_phonemes` is below 1.
+    anywhere. One of more than `long_phonemes` is cut after a clause where it can be. What holds no phoneme but marks
+    and spaces is left out. ValueError where `max_phonemes` is below 1.
     """
     if max_phonemes < 1:
         raise ValueError(f"max_phonemes is {max_phonemes}")
+    long_phonemes = min(long_phonemes or max_phonemes, max_phonemes)
     sentences: list[list[str]] = []
     sentence: list[str] = []
     clause_ends: list[int] = []
@@ -227,17 +229,20 @@ def sentences_of(clauses: Sequence[Clause], *, max_phonemes: int) -> list[list[s
             sentence.append(" ")
         clause_ends.append(len(sentence))
         if clause.ends_sentence or i == len(clauses) - 1:
-            sentences += _pieces(sentence, clause_ends, max_phonemes)
+            sentences += _pieces(sentence, clause_ends, max_phonemes, long_phonemes)
             sentence, clause_ends = [], []
     return [piece for piece in sentences if any(phoneme.isalpha() for phoneme in piece)]
 
 
-def _pieces(sentence: list[str], clause_ends: list[int], most: int) -> list[list[str]]:
+def _pieces(sentence: list[str], clause_ends: list[int], most: int, long: int) -> list[list[str]]:
     pieces = []
     start = 0
-    while len(sentence) - start > most:
+    while len(sentence) - start > long:
         limit = start + most
-        fitting = [end for end in clause_ends if start < end <= limit]
+        within = [end for end in clause_ends if start < end <= limit and end < len(sentence)]
+        if not within and len(sentence) <= limit:
+            break
+        fitting = [end for end in within if end <= start + long] or within[:1]
         fitting = fitting or [end for end in range(start + 1, limit + 1) if sentence[end - 1] == " "]
         cut = fitting[-1] if fitting else limit
         pieces.append(sentence[start:cut])

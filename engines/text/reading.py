@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from device.format import Samples
 from engines.errors import excerpt
+from engines.spoken import WHOLE, Lengths
 from engines.text.alphabets import without_foreign, without_long_words
 from engines.text.heteronyms import Sense, heteronyms
 from engines.text.inline import TOKEN, Inlays
@@ -27,12 +28,6 @@ from engines.text.splice import Phonemizes, Splicer
 
 BLOCK_CHARS: Final = 600
 """Text that espeak-ng gets at once: some 2 ms of its time, so that a long text delays its first sentence by no more."""
-
-MOST_PHONEMES: Final = 600
-"""Of one pass of the acoustic part, some 35 s of speech: its attention takes memory by the square of this.
-
-Whatever fits `BLOCK_CHARS` stays in one piece, even a sentence of a hundred words.
-"""
 
 VERSION: Final = 1
 """Rises whenever other sounds come out for a text, but for what the normaliser does: it has a number of its own."""
@@ -103,11 +98,17 @@ class Reader:
         return f"{VERSION} {self._normalizer(language).fingerprint} {self._front.lexicon().digest}"
 
     def read(
-        self, passage: Passage, language: str, kind: Literal["espeak", "text"], warn: Warn
+        self,
+        passage: Passage,
+        language: str,
+        kind: Literal["espeak", "text"],
+        warn: Warn,
+        lengths: Lengths = WHOLE,
     ) -> Iterator[tuple[list[Sentence], bool]]:
         """Yield the sentences of one piece of a passage after another, and whether another piece follows.
 
-        `language` is espeak-ng's name of a voice. Raises what the phonemizer does.
+        `language` is espeak-ng's name of a voice, `lengths` what the voice takes at once. Raises what the phonemizer
+        does.
         """
         inlays = Inlays()
         pieces = blocks(inlays.text(passage.spans), max_chars=BLOCK_CHARS)
@@ -117,7 +118,10 @@ class Reader:
             words = self.words(piece, inlays, language, warn, by_sound=kind == "espeak")
             # Words are longer than numbers: what was a piece may be several now.
             parts = [Words(part, inlays) for part in blocks(words.text, max_chars=BLOCK_CHARS)]
-            spoken = [self._sentences(part, language) if kind == "espeak" else self._spelt(part) for part in parts]
+            spoken = [
+                self._sentences(part, language, lengths) if kind == "espeak" else self._spelt(part, lengths)
+                for part in parts
+            ]
             yield [sentence for sentences in spoken for sentence in sentences], following is not None
             piece = following
 
@@ -196,7 +200,7 @@ class Reader:
         clauses = self._splicer.phonemize([phrase], [], language)
         return clauses[-1].phonemes.split(" ")[-1] if clauses else ""
 
-    def _spelt(self, words: Words) -> list[Sentence]:
+    def _spelt(self, words: Words, lengths: Lengths) -> list[Sentence]:
         """Give the characters of words, for a voice that takes these."""
 
         def expand(item: Reading | Mark) -> str | None:
@@ -206,10 +210,11 @@ class Reader:
         places = [(match.start(), words.inlays.item(match[0])) for match in TOKEN.finditer(text)]
         marks = [(_sounds(text[:place]), item.name) for place, item in places if isinstance(item, Mark)]
         characters = TOKEN.sub("", text)
-        return _marked([list(part) for part in blocks(characters, max_chars=MOST_PHONEMES)], marks)
+        return _marked([list(part) for part in blocks(characters, max_chars=lengths.most)], marks)
 
-    def _sentences(self, words: Words, language: str) -> list[Sentence]:
-        sentences = sentences_of(self.clauses(words, language), max_phonemes=MOST_PHONEMES)
+    def _sentences(self, words: Words, language: str, lengths: Lengths) -> list[Sentence]:
+        clauses = self.clauses(words, language)
+        sentences = sentences_of(clauses, max_phonemes=lengths.most, long_phonemes=lengths.clause)
         marks: list[tuple[int, str]] = []
         for token in TOKEN.finditer(words.text):
             item = words.inlays.item(token[0])

@@ -40,7 +40,13 @@ class TestParsed:
         }
         command |= {"supersede": "k", "session": "s", "on_interrupt": "drop", "output": "file", "marks": True}
         command |= {"target": "239.255.0.1:5004", "chime": {"before": "attention", "after": ""}}
-        assert parse(command).model_dump() == {**command, "priority": Priority.CRITICAL, "ssml": None}
+        command |= {"style": "calm:0.5+urgent:0.5"}
+        assert parse(command).model_dump() == {
+            **command,
+            "priority": Priority.CRITICAL,
+            "ssml": None,
+            "style_vector": None,
+        }
 
     def test_an_object_may_say_no_more_than_the_text(self) -> None:
         command = parse({"text": "Hallo"})
@@ -51,6 +57,8 @@ class TestParsed:
             "voice": "",
             "language": None,
             "speaker": None,
+            "style": None,
+            "style_vector": None,
             "volume": 1.0,
             "rate": 1.0,
             "priority": Priority.MESSAGE,

@@ -62,15 +62,17 @@ KEYS = {
         "sentence_gap_ms",
         "paragraph_gap_ms",
         "seed",
+        "preload",
     ],
     "text": ["normalize", "emoji", "date_order"],
     "engine": ["backend", "precision", "threads", "plans"],
-    "memory": ["pinned_limit_mb", "pool_buffers"],
+    "memory": ["pinned_limit_mb", "pool_buffers", "voices_limit_mb"],
     "encoder": ["codec", "bitrate", "frame_ms", "complexity", "rate", "dtx", "drop_warn"],
     "render": ["shared", "folder", "file_format", "max_renders"],
     "journal": ["file", "keep", "speak_after_restart_s"],
     "cache": ["enabled", "folder", "max_mb", "min_free_mb", "phrases"],
     "lexicon": ["folder"],
+    "styles": ["named"],
     "limits": ["max_text_chars", "max_queue", "max_queue_bytes", "max_commands_per_s", "phonemes_timeout_s"],
     "power": [
         "enabled",
@@ -142,6 +144,7 @@ BOUNDS = {
     "engine.threads": (0, 64),
     "memory.pinned_limit_mb": (16, 65536),
     "memory.pool_buffers": (4, 4096),
+    "memory.voices_limit_mb": (1, 1048576),
     "encoder.bitrate": (6000, 510000),
     "encoder.complexity": (0, 10),
     "cache.max_mb": (1, 65536),
@@ -416,6 +419,7 @@ def configs(draw: st.DrawFn) -> Config:
         possible = st.just(("239.255.0.1:5004", "[ff15::1]:5006")) if key == "targets" else values(key_schema)
         if (value := draw(possible)) is not None:
             table[section][key] = value
+    table["styles"]["named"] = draw(st.sampled_from([(), ("calm = af_heart:0.7+bf_emma rate=0.9", "x = gain=2")]))
     waits = [table["mqtt"]["reconnect_min_s"], table["mqtt"]["reconnect_max_s"]]
     table["mqtt"]["reconnect_min_s"], table["mqtt"]["reconnect_max_s"] = sorted(waits)
     table["audio"]["path"] = table["audio"]["path"] or "a.wav"

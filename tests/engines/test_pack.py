@@ -9,7 +9,8 @@ import pytest
 
 from engines.errors import SpeakerError, VoiceError
 from engines.importer import import_voice
-from engines.pack import INFO_FILE, BrokenPack, Pack, PackInfo, PackStore
+from engines.pack import INFO_FILE, BrokenPack, Pack, PackStore
+from engines.pack_info import PackInfo
 from engines.piper import find
 
 

@@ -26,8 +26,8 @@ from engines.runtime.static import static_shapes
 from engines.runtime.trt import TensorRt
 from engines.runtime.trt_build import build
 from engines.runtime.trt_engine import TrtEngine
+from engines.spoken import WHOLE
 from engines.text.phonemes import Phonemizer, phoneme_ids, sentences_of
-from engines.text.reading import MOST_PHONEMES
 from engines.vits import Delivery, VitsVoice
 from engines.vits_encoder import encoder
 from engines.vits_graph import lean, split
@@ -193,7 +193,7 @@ def test_where_the_whole_graph_fails_as_well_the_engines_are_tried_again(
 
 
 def test_no_sentence_is_longer_than_the_largest_bucket(pack: Pack) -> None:
-    longest = phoneme_ids(["a"] * MOST_PHONEMES, pack.info.phoneme_ids)[0]
+    longest = phoneme_ids(["a"] * WHOLE.most, pack.info.phoneme_ids)[0]
     assert len(longest) <= BUCKETS[-1]
 
 

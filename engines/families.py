@@ -1,0 +1,21 @@
+"""Each pack to the family that loads it."""
+
+from __future__ import annotations
+
+from engines.backends import Gpu, Wanted, load_voice
+from engines.kokoro_backends import ConcurrentKokoro, load_kokoro
+from engines.pack import AnyPack, KokoroPack
+from engines.precedence import Precedence
+from engines.shared_backends import RenderOn, load_shared
+from engines.shared_voices import SharedVoice
+from engines.voice import Voice
+
+
+def load(pack: AnyPack, wanted: Wanted, gpu: Gpu | None = None) -> Voice:
+    """Load a pack for one thread. EngineError where nothing that is wanted works."""
+    return load_kokoro(pack, wanted) if isinstance(pack, KokoroPack) else load_voice(pack, wanted, gpu)
+
+
+def load_for_many(pack: AnyPack, precedence: Precedence, on: RenderOn | None) -> SharedVoice:
+    """Load a pack for renders: see `load_shared`."""
+    return ConcurrentKokoro(pack, precedence) if isinstance(pack, KokoroPack) else load_shared(pack, precedence, on)

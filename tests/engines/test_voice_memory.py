@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from simulators import tiny_kokoro, tiny_voice
+
+from device.format import Samples
+from device.memory import HostBufferPool
+from engines import importer, piper
+from engines.backends import Wanted
+from engines.errors import EngineError, VoiceError
+from engines.kokoro_import import KokoroSource, import_kokoro
+from engines.pack import STYLES_FILE, PackStore
+from engines.shelf import Preferences, VoiceShelf
+from engines.synthesizer import Synthesizer, Tally, Utterance
+from engines.text.phonemes import Phonemizer
+from engines.voice_memory import _resident_bytes
+
+NAMES = ["kokoro-en-us", "tiny"]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> PackStore:
+    store = PackStore(tmp_path / "packs")
+    source = KokoroSource(tiny_kokoro.model(), tiny_kokoro.VOCABULARY, {"af_one": tiny_kokoro.style(1)}, {})
+    import_kokoro(source, store, ["af_one"])
+    importer.import_voice(piper.find(str(tiny_voice.write(tmp_path))), store)
+    return store
+
+
+def shelf(store: PackStore, limit_bytes: int | None) -> VoiceShelf:
+    engine = Wanted(threads=1)
+    return VoiceShelf(store, Preferences(voice="tiny", engine=engine, voices_limit_bytes=limit_bytes))
+
+
+def loaded(shelf: VoiceShelf) -> list[str]:
+    return [voice.info.name for voice in shelf.loaded]
+
+
+def test_fifty_alternating_utterances_in_the_memory_of_one_voice(store: PackStore, phonemizer: Phonemizer) -> None:
+    voices = shelf(store, limit_bytes=1)
+    synthesizer = Synthesizer(phonemizer, HostBufferPool(buffers=2, capacity=48_000, limit_bytes=2**22))
+
+    def say(name: str) -> Samples:
+        voice = voices.get_or_usual(name, None, pytest.fail)
+        utterance = Utterance("Hello there.", voices.delivery(voice), seed=1)
+        parts = []
+        for chunk in synthesizer.chunks(utterance, voice, Tally()):
+            parts.append(chunk.samples.copy())
+            chunk.release()
+        assert loaded(voices) == [name]
+        return np.concatenate(parts)
+
+    first = {name: say(name) for name in NAMES}
+    before, loading = 0, voices.load_s
+    for number in range(50):
+        if number == 10:
+            before = _resident_bytes()
+        np.testing.assert_array_equal(say(NAMES[number % 2]), first[NAMES[number % 2]])
+    assert _resident_bytes() - before < 20 * 2**20
+    assert voices.load_s > loading
+    voices.close()
+
+
+def test_the_one_unused_for_the_longest_goes_first(store: PackStore) -> None:
+    voices = shelf(store, limit_bytes=2**30)
+    for name in NAMES:
+        voices.get(name)
+    took = voices.load_s
+    assert loaded(voices) == NAMES
+    voices.get(NAMES[0])
+    assert loaded(voices) == NAMES[::-1]
+    assert voices.load_s == took, "nothing was loaded again"
+    voices._loaded._limit = voices._loaded.bytes - 1
+    voices._loaded._release(0, keep=NAMES[0])
+    assert loaded(voices) == NAMES[:1]
+    voices.close()
+    assert loaded(voices) == []
+
+
+def test_where_the_chosen_voice_fails_the_usual_one_speaks(store: PackStore) -> None:
+    voices = shelf(store, limit_bytes=None)
+    (store.folder / "kokoro-en-us" / STYLES_FILE).write_bytes(b"x")
+    told: list[str] = []
+    assert voices.get_or_usual("kokoro-en-us", None, told.append).info.name == "tiny"
+    assert len(told) == 1
+    assert "the usual voice speaks, since" in told[0]
+    assert "has changed since its import" in told[0]
+    with pytest.raises(VoiceError, match="is not among the voices"):
+        voices.get_or_usual("nobody", None, told.append)
+    with pytest.raises(VoiceError, match="is spoken by no voice"):
+        voices.get_or_usual("", "xx", told.append)
+    voices.close()
+    (store.folder / "tiny" / "vocoder.onnx").write_bytes(b"x")
+    with pytest.raises((VoiceError, EngineError), match="has changed"):
+        voices.get_or_usual("tiny", None, told.append)
+    assert len(told) == 1

@@ -1,0 +1,72 @@
+"""The page of an audition, in a real browser."""
+
+from __future__ import annotations
+
+import shutil
+import wave
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+from simulators import tiny_kokoro, tiny_voice
+
+from daemon.cli import main
+from engines import importer, piper
+from engines.kokoro_import import KokoroSource, import_kokoro
+from engines.pack import PackStore
+
+TEXT = "The lift is on the left <b>& behind you</b>. Thank you."
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> list[str]:
+    store = PackStore(tmp_path / "packs")
+    styles = {name: tiny_kokoro.style(seed) for seed, name in enumerate(["af_one", "am_two", "bf_three"])}
+    import_kokoro(KokoroSource(tiny_kokoro.model(), tiny_kokoro.VOCABULARY, styles, {}), store, list(styles))
+    for name in ("tiny", "broken"):
+        importer.import_voice(piper.find(str(tiny_voice.write(tmp_path, name))), store)
+    (store.folder / "broken" / "vocoder.onnx").write_bytes(b"x")
+    (tmp_path / "speakd.toml").write_text(f'[voice]\npacks = "{store.folder}"\n')
+    return ["--config", str(tmp_path / "speakd.toml")]
+
+
+def test_every_voice_is_heard_and_seen(config: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "audition"
+    assert main([*config, "voice", "audition", TEXT, "--folder", str(folder)]) == 0
+    assert capsys.readouterr().out == f"{folder / 'index.html'}\n"
+    sounds = ["kokoro-en-gb-bf_three.wav", "kokoro-en-us-af_one.wav", "kokoro-en-us-am_two.wav", "tiny.wav"]
+    assert sorted(path.name for path in folder.glob("*.wav")) == sounds
+    with wave.open(str(folder / "tiny.wav"), "rb") as file:
+        assert file.getnframes() > 48_000
+    with sync_playwright() as playwright:
+        program = shutil.which("chromium")  # None: the one that `playwright install chromium` has brought
+        arguments = ["--no-sandbox", "--disable-gpu", "--autoplay-policy=no-user-gesture-required"]
+        browser = playwright.chromium.launch(executable_path=program, args=arguments)
+        page = browser.new_page(viewport={"width": 1200, "height": 700})
+        complaints: list[str] = []
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto((folder / "index.html").as_uri())
+        expect(page.locator("p").first).to_have_text(TEXT)
+        expect(page.locator("tr")).to_have_count(1 + len(sounds) + 1)
+        expect(page.locator("svg polygon")).to_have_count(len(sounds))
+        row = page.locator("tr", has_text="kokoro-en-us am_two")
+        expect(row).to_contain_text("LUFS")
+        expect(page.locator("tr", has_text="broken")).to_contain_text("has changed since its import")
+        for number in range(len(sounds)):
+            page.locator("audio").nth(number).evaluate("player => player.play()")
+            page.wait_for_function("n => document.querySelectorAll('audio')[n].currentTime > 0.05", arg=number)
+        page.screenshot(path=str(tmp_path / "audition.png"))
+        browser.close()
+    assert not complaints
+
+
+def test_styles_may_be_chosen_and_what_cannot_be_written_is_told(
+    config: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "some"
+    assert main([*config, "voice", "audition", "Yes.", "--folder", str(folder), "--styles", "am_two"]) == 0
+    assert sorted(path.name for path in folder.glob("*.wav")) == ["kokoro-en-us-am_two.wav", "tiny.wav"]
+    (tmp_path / "file").write_text("")
+    capsys.readouterr()
+    assert main([*config, "voice", "audition", "Yes.", "--folder", str(tmp_path / "file/x")]) == 1
+    assert "cannot be written: Not a directory" in capsys.readouterr().err
