@@ -180,7 +180,7 @@ class Synthesizer:
             return
         voice, usual = cast(passage)
         delivery = replace(usual, length_scale=usual.length_scale / passage.rate, gain=usual.gain * passage.gain)
-        gap = 0
+        gap = delivery.gaps.paragraph if passage.opens and tally.sentences else 0
         for sentence, ids, more_to_come in self._sentences(passage, voice, tally):
             if going.stopped():
                 return

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from device.format import PERIOD, RATE, seconds
+from device.format import PERIOD, RATE
 from engines.text.script import Passage, Script
 
 _PARAGRAPH: Final = re.compile(r"\n[^\S\n]*\n\s*")
@@ -39,14 +39,16 @@ def divided(script: Script, wanted: Gaps) -> Script:
     """Give each paragraph of plain text a passage of its own, where paragraphs are told from sentences."""
     if wanted.sentence == wanted.paragraph:
         return script
-    return replace(script, passages=tuple(part for passage in script.passages for part in _paragraphs(passage, wanted)))
+    return replace(script, passages=tuple(part for passage in script.passages for part in _paragraphs(passage)))
 
 
-def _paragraphs(passage: Passage, wanted: Gaps) -> Iterator[Passage]:
+def _paragraphs(passage: Passage) -> Iterator[Passage]:
     if len(passage.spans) != 1 or not isinstance(passage.spans[0], str) or passage.clip:
         yield passage
         return
     texts = [text for text in _PARAGRAPH.split(passage.spans[0]) if text.strip()]
-    for text in texts[:-1]:
-        yield replace(passage, spans=(text,), pause_s=seconds(wanted.paragraph))
-    yield replace(passage, spans=(texts[-1],)) if texts else passage
+    if not texts:
+        yield passage
+    for number, text in enumerate(texts):
+        pause_s = passage.pause_s if number == len(texts) - 1 else 0.0
+        yield replace(passage, spans=(text,), pause_s=pause_s, opens=passage.opens or number > 0)

@@ -50,6 +50,8 @@ class Passage:
     voice: str = ""
     """A pack's name; empty: of `language`, or whoever speaks the utterance."""
     language: str | None = None
+    opens: bool = False
+    """Whether it begins a paragraph after another one: the owner may want silence before it, where it has any sound."""
     clip: str = ""
     """The name of a sound to play; the spans are said where there is none of this name."""
 
