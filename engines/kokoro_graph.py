@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from engines.errors import GraphError
 from engines.resampling import HALF_TAPS, block_size, filter_bank
@@ -35,9 +35,21 @@ def prepare(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelProto]:
     if inputs != INPUTS or [item.name for item in model.graph.output] != [_SOUND]:
         raise GraphError(f"takes {', '.join(inputs)[:100]} where Kokoro takes {', '.join(INPUTS)}")
     quantised = onnx.ModelProto.FromString(model.SerializeToString())
+    _square_by_products(quantised.graph)
     _tell_durations(quantised.graph)
     _append_resampler(quantised.graph)
     return quantised, dequantize(quantised)
+
+
+def _square_by_products(graph: onnx.GraphProto) -> None:
+    """Make x * x of x to the power of 2, which ONNX Runtime computes by logarithms: 50 nodes, 3 % of the time."""
+    values = {tensor.name: tensor for tensor in graph.initializer}
+    values |= {node.output[0]: item.t for node in graph.node for item in node.attribute if node.op_type == "Constant"}
+    for node in graph.node:
+        exponent = values.get(node.input[1]) if node.op_type == "Pow" else None
+        if exponent is not None and numpy_helper.to_array(exponent).tolist() in (2.0, [2.0]):
+            node.op_type = "Mul"
+            node.input[1] = node.input[0]
 
 
 def _tell_durations(graph: onnx.GraphProto) -> None:

@@ -80,6 +80,7 @@ def test_sound_comes_out_at_48_khz_with_its_durations() -> None:
             result = engine.run(feeds(gain=np.full(1, 0.5, np.float32)))
         assert result["durations"].sum() * FRAMES_PER_DURATION == result["pcm"].size == 2 * sound.size
         assert result["durations"].size == 41
+        assert "Pow" not in {node.op_type for node in onnx.load_model_from_string(graph).graph.node}
         np.testing.assert_allclose(result["pcm"], 0.5 * resample(sound, 24_000)[: 2 * sound.size], atol=1e-3)
 
 
@@ -112,7 +113,7 @@ def test_styles_are_equally_loud(store: PackStore, phonemizer: Phonemizer) -> No
     pack = store.open("kokoro-en-us")
     assert isinstance(pack, KokoroPack)
     with closing(kokoro_backends.load_kokoro(pack, Wanted(precision="fp32"))) as voice:
-        for speaker in range(3):
+        for speaker in (0, 2):  # those of this language
             parts = []
             for text in kokoro_import._SENTENCES:
                 for phonemes in sentences_of(phonemizer.phonemize(text, "en-us"), max_phonemes=400):

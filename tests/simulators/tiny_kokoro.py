@@ -29,7 +29,8 @@ tiny_kokoro (int64[1,sequence_length] tokens, float[1,256] style, float[1] speed
     flat_lstm = Reshape (lstm, shape_rows)
     logits = MatMul (flat_lstm, w_duration)
     positive = Sigmoid (logits)
-    scaled = Mul (positive, eight)
+    squared = Pow (positive, power)
+    scaled = Mul (squared, eight)
     summed = ReduceSum <keepdims = 0> (scaled, a1)
     slower = Div (summed, speed)
     rounded = Round (slower)
@@ -73,7 +74,8 @@ def model() -> bytes:
         "w_style": weights(256, c),
         "w_out": 4 * weights(c, 600),
         "shape_rows": np.array([-1, c]),
-        "eight": np.array(2, np.float32),
+        "eight": np.array(4, np.float32),
+        "power": np.array(2, np.float32),
         "one": np.array(1, np.float32),
         "one_i": np.array(1),
         "zero": np.array(0),
