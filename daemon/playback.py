@@ -79,8 +79,9 @@ class Playback:
     @property
     def next_deadline(self) -> float:
         """When something is due here: one expires or has waited long enough for the output, or a rest is over."""
-        resting = self._current is None and not self._ending and not self.paused and len(self.queue) > 0
         held = self._hold.until if self.queue else math.inf
+        idle = self._current is None and not self._ending and not self.paused and len(self.queue) > 0
+        resting = idle and math.isinf(held)  # a rest that is over begins nothing while the output is lost
         return min(self.queue.next_deadline, held, self._rests_until if resting else math.inf)
 
     @property

@@ -51,7 +51,7 @@ def load_kokoro(pack: KokoroPack, wanted: Wanted) -> KokoroVoice:
     if precision not in PRECISIONS:
         raise EngineError(f"voice {pack.info.name}", f"can be had in {' or '.join(PRECISIONS)}, not in {precision}")
     if wanted.backend == "trt":
-        _LOG.warning("voice %s is computed on ONNX Runtime: TensorRT cannot take graphs of its family", pack.info.name)
+        _LOG.warning("voice %s is computed on ONNX Runtime: TensorRT is not tried on its family yet", pack.info.name)
     return KokoroVoice(pack.info, load_styles(pack), _engine(pack, precision, wanted.threads))
 
 

@@ -157,6 +157,7 @@ class TestRenders:
                     pages += message.page
                 if isinstance(message, RenderEnded):
                     message = service.outputs.end(message)
+                    assert message is not None
                 service.speaker.handle(message, Clock.now())
         finally:
             service.stop()

@@ -16,6 +16,7 @@ from daemon.governing import Governing, thresholds_of
 from daemon.inbox import Inbox, ModeApplied, ModeChanged, ReadingTaken, SpeakReceived
 from daemon.job import Job
 from daemon.journal import PLAUSIBLE_WALL, Clock, Journal
+from daemon.lexica import Lexica
 from daemon.power_watch import BoardHand, SensorWatch
 from daemon.queue import Waiting
 from daemon.speaker import Bounds, Hands, Speaker
@@ -46,6 +47,7 @@ class Rig:
             render=lambda waiting: (Job(waiting.id), ""),
             apply=lambda settings: None,
             voices=list,
+            lexica=Lexica(Path("/no/lexicon.d"), self.journal),
         )
         self.speaker = Speaker(BOUNDS, self.journal, "null", hands)
         self.governing = Governing(

@@ -124,7 +124,7 @@ def test_one_encoder_serves_a_thousand_commands(rig: Rig) -> None:
         take(tone(100 + number))
         assert rig.end(f"{number}").error is None
     assert rig.outputs.encoders.made == 1
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before  # fewer where what other tests left was collected
     assert rig.outputs.counts.packets > 1000
     assert rig.outputs.counts.dropped == 0
     assert not rig.outputs._open

@@ -86,6 +86,7 @@ def test_turned_off_nothing_is_published(make: Make, ear: Ear) -> None:
             "homeassistant/status",
             "speakd/bench/status",
             "speakd/bench/settings",
+            "speakd/bench/telemetry",
             "speakd/bench/speak",
             "speakd/bench/event",
         }
