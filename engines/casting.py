@@ -59,7 +59,8 @@ class Lent:
         """See `Voices.get`; each voice is borrowed once."""
         if not name and language is not None:
             name = self._voices.of_language(language, self._preferences.voice)
-        name = name or self._preferences.voice
+        # Under one name only: who borrows twice is waited for twice, where windows are computed together.
+        name = self._voices.default_name(name or self._preferences.voice)
         voice = self._held.get(name)
         if voice is None:
             voice = self._held[name] = self._borrowed.enter_context(self._voices.borrow(name))

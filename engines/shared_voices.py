@@ -158,6 +158,10 @@ class SharedVoices:
                 entry.users -= 1
                 self._free(_MOST_LOADED)
 
+    def default_name(self, wanted: str = "") -> str:
+        """See `PackStore.default_name`."""
+        return self._store.default_name(wanted)
+
     def languages(self) -> tuple[str, ...]:
         """Give the languages of all voices, each once."""
         return self._store.languages()
