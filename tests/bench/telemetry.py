@@ -79,7 +79,17 @@ def desk(utterances: int, *, changes: bool) -> dict[str, float]:
         name = f"u{number}"
         messages = (
             PlaybackStarted(name, now + 0.03),
-            SynthesisEnded(name, 0.9, 0.06, 0.03, False, "v", "b", "p", Stages(now, now + 0.03, 0.001, 0.015, 0.014)),  # noqa: FBT003
+            SynthesisEnded(
+                name,
+                audio_s=0.9,
+                compute_s=0.06,
+                first_s=0.03,
+                cached=False,
+                voice="v",
+                backend="b",
+                precision="p",
+                stages=Stages(now, now + 0.03, 0.001, 0.015, 0.014),
+            ),
             PlaybackEnded(name, now + 0.93, 0.9),
             ReadingTaken(reading(now + 0.95)),
         )

@@ -186,7 +186,7 @@ class TestFigures:
                     room.hear(Started(id=name, ttfa_ms=abs(shift), output="alsa"))
                 case "synthesized":
                     stages = Stages(at, at, 0.0, -0.1, 0.1)
-                    room.take(SynthesisEnded(name, 0.0, 0.1, None, False, "v", "b", "p", stages))  # noqa: FBT003
+                    room.take(SynthesisEnded(name, 0.0, 0.1, None, False, "v", "b", "p", stages=stages))  # noqa: FBT003
                 case "end":
                     room.take(PlaybackEnded(name, at))
                 case _:
@@ -260,7 +260,8 @@ class TestDesk:
         for number in range(20):
             room.hear(Started(id=f"u{number}", ttfa_ms=400, output="alsa"))
             room.take(PlaybackStarted(f"u{number}", room.now + 0.4))
-            room.take(SynthesisEnded(f"u{number}", 1, 1, 0.4, False, "v", "b", "p", Stages(room.now, room.now)))  # noqa: FBT003
+            ended = SynthesisEnded(f"u{number}", 1, 1, 0.4, False, "v", "b", "p", stages=Stages(room.now, room.now))  # noqa: FBT003
+            room.take(ended)
         room.wait(10)
         (alert,) = room.alerts
         assert (alert.alert, alert.threshold) == ("ttfa_p95", 250)
