@@ -62,7 +62,7 @@ class Crashes:
         ends = _read_ends(folder / ENDS)
         self.in_a_row = len(ends)
         """Bad ends since the last good or long run."""
-        known = _read_facts(folder / PUT_ASIDE)
+        known = self._written = _read_facts(folder / PUT_ASIDE)
         self._facts = known if ends else replace(known, engine="")
         if self._facts.version != version:
             self._facts = _Facts(version)
@@ -107,10 +107,13 @@ class Crashes:
         _LOG.error("%s", self.problem)
 
     def _write(self) -> None:
-        if not self._folder.is_dir():
-            return  # nobody installed it as a service, so nobody notes how it ends either
+        # As a rule nothing has changed since the last start. Where there is no folder nobody installed it as a service,
+        # so nobody notes how it ends either.
+        if self._facts == self._written or not self._folder.is_dir():
+            return
         try:
             write_whole(self._folder / PUT_ASIDE, json.dumps(asdict(self._facts)).encode())
+            self._written = self._facts
         except OSError as error:  # a full disk: the next crash is judged by what was known before
             _LOG.warning("which engine speaks cannot be noted: %s", error)
 
