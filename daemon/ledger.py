@@ -100,10 +100,6 @@ class Ledger:
             self._note(None)
         self._open.add(waiting.id)
 
-    def reopen(self, waiting: Waiting) -> None:
-        """Take on again what was accepted before a crash."""
-        self._open.add(waiting.id)
-
     def begin(self, waiting: Waiting) -> None:
         """Write down that a command may be heard from now on."""
         try:

@@ -7,6 +7,8 @@ import os
 import socket
 from typing import Final
 
+from device.errors import one_line
+
 _LONGEST: Final = 200
 """Characters of a status line: `systemctl status` has one line for it."""
 
@@ -34,8 +36,7 @@ class Notifier:
 
     def status(self, text: str) -> None:
         """Have `systemctl status` show it: one line."""
-        line = "".join(character if character.isprintable() else " " for character in text)
-        self._tell(f"STATUS={line[:_LONGEST]}")
+        self._tell(f"STATUS={one_line(text)[:_LONGEST]}")
 
     def extend_start(self, seconds: float) -> None:
         """Ask for so much more time to get ready."""

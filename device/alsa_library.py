@@ -15,6 +15,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
+from device.errors import one_line
+
 _LOG = logging.getLogger(__name__)
 
 TRIAL_S: Final = 4.0
@@ -106,7 +108,7 @@ def _teller() -> Callable[[str], None]:
     told: set[str] = set()
 
     def tell(message: str) -> None:
-        clean = "".join(character if character.isprintable() else " " for character in message)
+        clean = one_line(message)
         if clean not in told and len(told) < _MOST_TOLD:
             told.add(clean)
             _LOG.warning("alsa-lib: %s", clean)

@@ -135,3 +135,8 @@ class DuckingError(DeviceError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"other programs' sound cannot be turned down: {reason}")
+
+
+def one_line(text: str) -> str:
+    """Give a text from outside as one line for a log or a screen: nothing in it moves a terminal's cursor."""
+    return "".join(character if character.isprintable() else " " for character in text)

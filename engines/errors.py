@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from typing import Final
 
+from device.errors import one_line
+
 EXCERPT_CHARACTERS: Final = 40
 """Enough to find the text again, too little to flood a log or to give a long message away."""
 
@@ -141,8 +143,7 @@ class SsmlError(SpeechError):
 def excerpt(text: str) -> str:
     """Return the first characters of a text from outside, fit for one line of a log."""
     cut = text[:EXCERPT_CHARACTERS]
-    shown = "".join(character if character.isprintable() else " " for character in cut)
-    return shown + ("…" if len(text) > len(cut) else "")
+    return one_line(cut) + ("…" if len(text) > len(cut) else "")
 
 
 def _signal_name(number: int) -> str:

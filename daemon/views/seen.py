@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from daemon.events import FINAL, QueueState, Settings, Status
 from daemon.telemetry_messages import Alert, Telemetry
 from daemon.views.watch import Heard
+from device.errors import one_line
 
 _HISTORY: Final = 120
 """Points of a curve: two per column of a usual terminal."""
@@ -43,7 +44,7 @@ class Rank(IntEnum):
 
 def clean(text: object) -> str:
     """Give a text from outside as it may be shown: one line, nothing that moves a terminal's cursor, not too long."""
-    return "".join(c if c.isprintable() else " " for c in str(text)[:_LONGEST])
+    return one_line(str(text)[:_LONGEST])
 
 
 class Seen:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 
@@ -91,10 +91,6 @@ class Script:
             or any(isinstance(span, Mark) for span in passage.spans)
             for passage in self.passages
         )
-
-    def warned(self, *warnings: str) -> Script:
-        """Give this with more warnings."""
-        return replace(self, warnings=(*self.warnings, *warnings))
 
 
 def plain(text: str) -> Script:

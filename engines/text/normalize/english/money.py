@@ -125,11 +125,6 @@ def sum_of(amount: str, currency: Currency, magnitude: str, reading: Reading) ->
     return " ".join(words)
 
 
-def currency_named(written: str) -> Currency | None:
-    """Return the currency of a sign or an ISO code."""
-    return _BY_NAME.get(written.strip())
-
-
 def _amount(match: re.Match[str], reading: Reading) -> str:
     currency = _BY_NAME[match["sign"].strip()]
     size, bulk = (_magnitude(match, name) for name in ("size", "bulk"))
