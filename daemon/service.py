@@ -105,10 +105,13 @@ class Service:
         self._store = PackStore(packs_folder(config))
         self._plans = plans_folder(config)
         self._render_on: RenderOn | None = None
+        wanted = preferences(config, put_aside)
         self.renderers = Renderers(
-            SharedVoices(self._store, lambda pack: load_for_many(pack, self._precedence, self._render_on)),
+            SharedVoices(
+                self._store, lambda pack: load_for_many(pack, self._precedence, self._render_on, wanted.engine)
+            ),
             Phonemizer(config.limits.phonemes_timeout_s),
-            preferences(config, put_aside),
+            wanted,
             self.inbox.put,
             threads=min(_MOST_RENDERERS, len(os.sched_getaffinity(0))),
             capacity=config.render.max_renders,

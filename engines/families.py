@@ -16,6 +16,8 @@ def load(pack: AnyPack, wanted: Wanted, gpu: Gpu | None = None) -> Voice:
     return load_kokoro(pack, wanted) if isinstance(pack, KokoroPack) else load_voice(pack, wanted, gpu)
 
 
-def load_for_many(pack: AnyPack, precedence: Precedence, on: RenderOn | None) -> SharedVoice:
-    """Load a pack for renders: see `load_shared`."""
-    return ConcurrentKokoro(pack, precedence) if isinstance(pack, KokoroPack) else load_shared(pack, precedence, on)
+def load_for_many(pack: AnyPack, precedence: Precedence, on: RenderOn | None, wanted: Wanted) -> SharedVoice:
+    """Load a pack for renders, to sound as speech does that is computed as `wanted`: see `load_shared`."""
+    if isinstance(pack, KokoroPack):
+        return ConcurrentKokoro(pack, precedence, wanted)
+    return load_shared(pack, precedence, on)

@@ -43,13 +43,7 @@ def load_kokoro(pack: KokoroPack, wanted: Wanted) -> KokoroVoice:
 
     TensorRT cannot take its graph yet: whoever wants that is told, and gets ONNX Runtime.
     """
-    precision = wanted.precision
-    if precision == "auto":
-        precision = chosen_precision(pack, wanted.threads)
-    if not wanted.int8:
-        precision = "fp32"
-    if precision not in PRECISIONS:
-        raise EngineError(f"voice {pack.info.name}", f"can be had in {' or '.join(PRECISIONS)}, not in {precision}")
+    precision = _precision(pack, wanted)
     if wanted.backend == "trt":
         _LOG.warning("voice %s is computed on ONNX Runtime: TensorRT is not tried on its family yet", pack.info.name)
     return KokoroVoice(pack.info, load_styles(pack), _engine(pack, precision, wanted.threads))
@@ -58,11 +52,11 @@ def load_kokoro(pack: KokoroPack, wanted: Wanted) -> KokoroVoice:
 class ConcurrentKokoro:
     """A `SharedVoice`: each sentence is computed in the thread that asks for it."""
 
-    def __init__(self, pack: KokoroPack, precedence: Precedence) -> None:
-        """Load the pack. EngineError or VoiceError where that fails."""
+    def __init__(self, pack: KokoroPack, precedence: Precedence, wanted: Wanted) -> None:
+        """Load the pack, in the precision that speech as `wanted` has too. EngineError or VoiceError if that fails."""
         self._info = pack.info
         self._styles = load_styles(pack)
-        self._graph: Engine = PatientEngine(_engine(pack, chosen_precision(pack, 0), threads=1), precedence)
+        self._graph: Engine = PatientEngine(_engine(pack, _precision(pack, wanted), threads=1), precedence)
 
     def speaking(self) -> AbstractContextManager[Voice]:
         """See `SharedVoice.speaking`."""
@@ -111,6 +105,18 @@ def chosen_precision(pack: KokoroPack, threads: int) -> str:
     name = pack.info.name
     _LOG.info("voice %s is computed in fp32; `speakd voice calibrate %s` finds out whether int8 is quicker", name, name)
     return "fp32"
+
+
+def _precision(pack: KokoroPack, wanted: Wanted) -> str:
+    """Give the precision for this device. EngineError where the pack has none such."""
+    precision = wanted.precision
+    if precision == "auto":
+        precision = chosen_precision(pack, wanted.threads)
+    if not wanted.int8:
+        precision = "fp32"
+    if precision not in PRECISIONS:
+        raise EngineError(f"voice {pack.info.name}", f"can be had in {' or '.join(PRECISIONS)}, not in {precision}")
+    return precision
 
 
 def _engine(pack: KokoroPack, precision: str, threads: int) -> OrtEngine:

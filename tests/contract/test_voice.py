@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,9 +15,11 @@ from device.format import PERIOD, Samples
 from device.memory import HostBufferPool
 from engines import importer, kokoro_import, piper
 from engines.backends import Wanted
+from engines.calibration import processor
 from engines.errors import EngineError, SpeakerError
 from engines.families import load, load_for_many
-from engines.pack import AnyPack, PackStore
+from engines.kokoro_backends import CHOICE_FILE
+from engines.pack import AnyPack, KokoroPack, PackStore
 from engines.precedence import Precedence
 from engines.shelf import Preferences
 from engines.synthesizer import Synthesizer, Tally, Utterance
@@ -158,6 +161,16 @@ class TestVoice:
 
         np.testing.assert_array_equal(say(20_000), say(0)[20_000:])
 
-    def test_renders_sound_as_speech_does(self, pack: AnyPack, voice: Voice, ids: list[int]) -> None:
-        with closing(load_for_many(pack, Precedence(), None)) as shared, shared.speaking() as other:
+    @pytest.mark.parametrize("int8", [True, False], ids=["whatever is quickest", "int8 put aside"])
+    def test_renders_sound_as_speech_does(self, pack: AnyPack, ids: list[int], *, int8: bool) -> None:
+        wanted = Wanted(threads=1, int8=int8)
+        if isinstance(pack, KokoroPack):
+            quickest = {"device": processor(1), "seconds": {"fp32": 2.0, "int8": 1.0}}
+            (pack.folder / CHOICE_FILE).write_text(json.dumps(quickest))
+        with (
+            closing(load(pack, wanted)) as voice,
+            closing(load_for_many(pack, Precedence(), None, wanted)) as shared,
+            shared.speaking() as other,
+        ):
+            assert other.precision == voice.precision
             np.testing.assert_allclose(rendered(other, ids), rendered(voice, ids), atol=1e-3)
