@@ -15,7 +15,8 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from daemon.commands import COMMANDS, Command, Speak
+from daemon.command_fields import Command
+from daemon.commands import COMMANDS, Speak
 from daemon.events import Event, QueuedCommand, Rejected, Settings, Status, VoiceInfo
 from daemon.telemetry_messages import Alert, Latency, Memory, SelfCheck, Telemetry
 

@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from daemon import app, bench, cli_explain, cli_simulate, cli_views, cli_voice, journald
-from daemon.commands import LARGEST_VOLUME, Speak, make_command
+from daemon.command_fields import LARGEST_VOLUME
+from daemon.commands import Speak
 from daemon.config import Config, load
 from daemon.config_text import config_command
 from daemon.errors import DaemonError, PayloadError
 from daemon.events import Failed, Finished, Started, Synthesized
+from daemon.payloads import make_command
 from daemon.service import make_sink
 from device.errors import DeviceError, SinkError
 from device.opus_sink import OpusSink

@@ -1,27 +1,20 @@
-"""What may be asked of a device over MQTT: one model per command, and how a payload becomes one.
+"""What may be asked of a device over MQTT: one model per command.
 
 All are frozen. `COMMANDS` maps the end of a topic to its model; what a field means stands under it.
 """
 
 from __future__ import annotations
 
-import json
-import uuid
 from collections.abc import Mapping
 from enum import Enum
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from daemon.errors import PayloadError
-from engines import blends
-from engines.errors import SsmlError, StyleError, excerpt
+from daemon.command_fields import Command, Name, Printable, Rate, VoiceName, Volume, new_id
 from engines.text.lexicon import Entry
 from engines.text.script import Script
 from engines.text.ssml import script_of
-
-LARGEST_VOLUME: Final = 2.0
-"""Twice the voice's own level. Peaks that would be beyond full scale are made lower."""
 
 LONGEST_EXPIRY_S: Final = 7 * 24 * 3600.0
 """A week: whoever means longer means for ever, and leaves it out."""
@@ -31,24 +24,6 @@ LONGEST_MODE_S: Final = 24 * 3600.0
 
 MOST_ENTRIES_SET: Final = 2000
 """What fits the largest message, at some 500 bytes each; more belong into files."""
-
-_MOST_PROBLEMS: Final = 5
-"""With one command that are told."""
-
-_KINDS: Final = {list: "an array", str: "a string", int: "a number", float: "a number", bool: "true or false"}
-"""What JSON calls the values that are no objects."""
-
-Printable = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
-"""Text that comes back in events and the log. The pattern keeps lone surrogates out too: no event could carry them."""
-
-Name = Annotated[Printable, Field(min_length=1, max_length=128)]
-VoiceName = Annotated[Printable, Field(max_length=100)]
-Volume = Annotated[float, Field(ge=0, le=LARGEST_VOLUME)]
-SMALLEST_RATE: Final = 0.5
-LARGEST_RATE: Final = 2.0
-"""Beyond these no voice was trained to be understood."""
-
-Rate = Annotated[float, Field(ge=SMALLEST_RATE, le=LARGEST_RATE)]
 
 
 class Priority(str, Enum):
@@ -69,22 +44,6 @@ class Priority(str, Enum):
     def rank(self) -> int:
         """0 speaks first."""
         return list(Priority).index(self)
-
-
-def _new_id() -> str:
-    return uuid.uuid4().hex
-
-
-class Command(BaseModel):
-    """What every command may carry."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    shorthand: ClassVar[str] = ""
-    """The field that a payload which is no JSON object stands for; empty where there is none."""
-
-    reply_to: Annotated[Printable, Field(max_length=512)] = ""
-    """A topic on which its events come too: for MQTT 3.1.1, which has no response topic."""
 
 
 ChimeName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]*$", max_length=64)]
@@ -111,7 +70,7 @@ class Speak(Command):
     )
     shorthand: ClassVar[str] = "text"
 
-    id: Name = Field(default_factory=_new_id)
+    id: Name = Field(default_factory=new_id)
     """The sender's name for this command, in every event about it; made up where it is left out."""
     text: str = ""
     """Plain text: whatever it holds is spoken, nothing in it is a command."""
@@ -182,7 +141,7 @@ class Speak(Command):
 class ControlCommand(Command):
     """What is done at once, or refused."""
 
-    request: Name = Field(default_factory=_new_id)
+    request: Name = Field(default_factory=new_id)
     """The sender's name for this request, in its answer; made up where it is left out."""
 
 
@@ -356,86 +315,3 @@ COMMANDS: Final[Mapping[str, type[AnyCommand]]] = {
     "ping": Ping,
 }
 """The end of a command's topic -> its model."""
-
-
-C = TypeVar("C", bound=Command)
-
-
-def parse_command(kind: type[C], payload: bytes, *, max_text_chars: int) -> C:
-    """Read a payload: a JSON object as `kind` has it, nothing, or what its `shorthand` field takes.
-
-    Plain UTF-8 text is that for `Speak`. PayloadError says what is wrong.
-    """
-    try:
-        text = payload.decode("utf-8-sig")  # some editors and shells put a byte order mark first
-    except UnicodeDecodeError as error:
-        raise PayloadError("encoding", f"the payload is not UTF-8 (byte {error.start})") from None
-    command = make_command(kind, _fields(kind, text))
-    if isinstance(command, Speak) and (length := _chars(command)) > max_text_chars:
-        raise PayloadError("too_long", f"the text has {length} characters, {max_text_chars} are allowed", command.id)
-    return command
-
-
-def _chars(command: Speak) -> int:
-    """Give the characters that are to be spoken; PayloadError where its SSML is none."""
-    try:
-        return command.script.chars
-    except SsmlError as error:
-        raise PayloadError(error.code, str(error), command.id) from error
-
-
-def _check_style(command: Speak) -> None:
-    """Refuse what is no style whatever the voice: PayloadError."""
-    try:
-        blends.check(command.style or "", command.style_vector or "")
-    except StyleError as error:
-        raise PayloadError("style", str(error), command.id) from error
-
-
-def make_command(kind: type[C], fields: dict[str, Any]) -> C:
-    """Make a command of its fields. PayloadError names those that are wrong, or tells where its SSML is."""
-    try:
-        command = kind.model_validate(fields)
-    except ValidationError as error:
-        problems = "; ".join(_problem(detail) for detail in error.errors()[:_MOST_PROBLEMS])
-        raise PayloadError("field", problems, _id_of(kind, fields)) from None
-    if isinstance(command, Speak) and command.ssml is not None:
-        _chars(command)
-    if isinstance(command, Speak):
-        _check_style(command)
-    return command
-
-
-def _fields(kind: type[Command], text: str) -> dict[str, Any]:
-    if not text and kind is not Speak:
-        return {}
-    try:
-        value = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        if text.lstrip().startswith("{") or not kind.shorthand:
-            raise PayloadError("json", f"the payload should be a JSON object but is no JSON: {error}") from None
-        value = {kind.shorthand: text}
-    if isinstance(value, dict):
-        return value
-    if kind is Speak or not kind.shorthand:
-        name = _KINDS.get(type(value), "null")
-        advice = 'to have it spoken, send {"text": …}' if kind is Speak else "send {}"
-        raise PayloadError("json", f"the payload is JSON but {name}, not an object: {advice}")
-    return {kind.shorthand: value}
-
-
-def _problem(detail: Any) -> str:  # noqa: ANN401  pydantic's own type of it is a dict of anything
-    where = ".".join(excerpt(str(part)) for part in detail["loc"][:1])
-    return f"{where}: {detail['msg']}" if where else str(detail["msg"])
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _id_of(kind: type[Command], fields: dict[str, Any]) -> str | None:
-    """Give the sender's id, where it is a usable one, so that even a refusal can be matched."""
-    try:
-        return Speak.model_validate({"id": fields.get("id" if kind is Speak else "request"), "text": ""}).id
-    except ValidationError:
-        return None

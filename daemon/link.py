@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from daemon.backoff import STEADY_S
-from daemon.commands import AnyCommand, Speak, parse_command
+from daemon.commands import AnyCommand, Speak
 from daemon.config import Config
 from daemon.errors import PayloadError
 from daemon.events import FINAL, Cancelled, Event, Expired, Failed, Finished, Settings, Status, Superseded
@@ -30,6 +30,7 @@ from daemon.inbox import (
 from daemon.journal import Untold
 from daemon.mqtt import Connection
 from daemon.mqtt_types import Handlers, Headers, Received, Will
+from daemon.payloads import parse_command
 from daemon.telemetry_backlog import Backlog
 from daemon.telemetry_messages import Alert, Telemetry
 from daemon.topics import Topics

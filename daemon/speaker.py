@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from daemon.chimes import NO_CHIMES, Chimes
-from daemon.commands import LARGEST_RATE, SMALLEST_RATE, Speak, StreamQuality
+from daemon.command_fields import LARGEST_RATE, SMALLEST_RATE
+from daemon.commands import Speak, StreamQuality
 from daemon.controls import Controls
 from daemon.errors import PayloadError
 from daemon.events import Accepted, Event, Settings, VoiceInfo

@@ -15,12 +15,13 @@ from typing import Final, Literal, TypeAlias
 
 from daemon.bridges import hermes_messages as hermes
 from daemon.bridges.line import Line
-from daemon.commands import Control, MuteSet, Speak, VoicesGet, VolumeSet, make_command, parse_command
+from daemon.commands import Control, MuteSet, Speak, VoicesGet, VolumeSet
 from daemon.config import Config
 from daemon.errors import PayloadError
 from daemon.events import Cancelled, Event, Expired, Failed, Finished, Rejected, Superseded, Voices
 from daemon.inbox import ControlReceived, Inbox, Origin, PayloadRefused, SpeakReceived
 from daemon.mqtt_types import Received
+from daemon.payloads import make_command, parse_command
 from device.clip import LONGEST_S, read_wav
 from device.errors import ClipError
 from device.format import Samples, seconds

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from daemon.commands import LARGEST_RATE, LARGEST_VOLUME, SMALLEST_RATE
+from daemon.command_fields import LARGEST_RATE, LARGEST_VOLUME, SMALLEST_RATE
 from daemon.topics import Topics
 
 AS_CONFIGURED: Final = "as configured"

@@ -25,9 +25,10 @@ from wyoming.tts import (
     SynthesizeVoice,
 )
 
-from daemon.commands import Speak, parse_command
+from daemon.commands import Speak
 from daemon.errors import PayloadError
 from daemon.events import VoiceInfo
+from daemon.payloads import parse_command
 from device.format import CHANNELS, RATE
 from engines.text.sentences import complete
 

@@ -11,7 +11,7 @@ from simulators.figures import figures
 
 from daemon import cli
 from daemon.api import asyncapi, json_schema
-from daemon.commands import COMMANDS, parse_command
+from daemon.commands import COMMANDS
 from daemon.errors import PayloadError
 from daemon.events import (
     Accepted,
@@ -30,6 +30,7 @@ from daemon.events import (
     VoiceInfo,
     Voices,
 )
+from daemon.payloads import parse_command
 from daemon.telemetry_messages import Alert, Telemetry
 from daemon.topics import Topics
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from daemon.commands import Priority, Speak, parse_command
+from daemon.commands import Priority, Speak
 from daemon.errors import PayloadError
 from daemon.events import Accepted, Event, Failed, Finished, Rejected, Started, Status, Synthesized, milliseconds
+from daemon.payloads import parse_command
 
 MOST = 50
 

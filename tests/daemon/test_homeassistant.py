@@ -9,8 +9,9 @@ import jinja2
 import pytest
 
 from daemon.bridges.homeassistant_discovery import AS_CONFIGURED, discovery, object_id
-from daemon.commands import COMMANDS, parse_command
+from daemon.commands import COMMANDS
 from daemon.events import Failed, Finished, Settings, Started, Status, Word
+from daemon.payloads import parse_command
 from daemon.topics import Topics
 
 TOPICS = Topics("speakd", "kiosk-7")
