@@ -26,6 +26,7 @@ from daemon.journal import Journal
 from daemon.level import gain_of
 from daemon.lexica import Lexica
 from daemon.outputs import Outputs
+from daemon.phrases import Kept
 from daemon.player import Player
 from daemon.queue import Waiting
 from daemon.recorder import Recorder
@@ -33,7 +34,7 @@ from daemon.rendering import Renderers, RenderOrder
 from daemon.renders import is_live
 from daemon.sampling import Sample
 from daemon.speaker import Bounds, Hands, Speaker
-from daemon.synthesis import Kept, Order, SynthesisThread
+from daemon.synthesis import Order, SynthesisThread
 from daemon.worker import Worker
 from device.alsa import AlsaSink
 from device.memory import SAMPLE_BYTES

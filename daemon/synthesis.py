@@ -5,25 +5,24 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
-
-from daemon.cache import LONGEST_CHARS, LONGEST_S, Keeper, Phrase, PhraseCache, key_of, pieces
+from daemon.cache import pieces
 from daemon.framing import Framing
 from daemon.inbox import Inbox, SynthesisEnded
 from daemon.job import Job
+from daemon.phrases import NOT_KEPT, Kept, Lookup, Phrases
 from daemon.player import Player
 from daemon.recorder import Recorder, Said
 from daemon.sampling import Sample, spoken
 from daemon.stages import stages_of
 from daemon.worker import Worker
 from device.errors import DeviceError, PoolClosedError
-from device.format import RATE, Samples, seconds
+from device.format import Samples, seconds
 from device.memory import AudioChunk
 from engines.blends import read_vector
 from engines.casting import Casting, in_its_languages
@@ -75,15 +74,6 @@ class _GiveBack:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """The phrase cache, who writes it, and what belongs in it from the start."""
-
-    cache: PhraseCache
-    keeper: Keeper
-    phrases: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
 class Engines:
     """What the engine thread computes with: made, used and closed in it, as a GPU's context belongs to one thread."""
 
@@ -121,8 +111,7 @@ class SynthesisThread(Worker):
         self._gpu_memory: Callable[[], tuple[int, int] | None]
         self._player = player
         self._kept = kept
-        self._record = _Record() if kept else None
-        self._unprepared = list(kept.phrases) if kept else []
+        self._phrases: Phrases
         self._unloaded: list[str] = []
         self._orders: queue.SimpleQueue[Order | Sample | _GiveBack | None] = queue.SimpleQueue()
         self._current: Job | None = None
@@ -172,6 +161,7 @@ class SynthesisThread(Worker):
             self.made.set_exception(error)
             return
         self._synthesizer, self._shelf = engines.synthesizer, engines.shelf
+        self._phrases = Phrases(self._kept, engines.synthesizer)
         self._unloaded = list(engines.shelf.preload)
         self._gpu_memory = engines.gpu_memory
         self._measure()
@@ -185,7 +175,7 @@ class SynthesisThread(Worker):
         while True:
             try:
                 self.pulse.rest()
-                order = self._orders.get(timeout=_IDLE_POLL_S if self._unprepared or self._unloaded else None)
+                order = self._orders.get(timeout=_IDLE_POLL_S if self._unloaded or not self._phrases.prepared else None)
                 self.pulse.wake()
             except queue.Empty:
                 self.pulse.wake()
@@ -242,9 +232,9 @@ class SynthesisThread(Worker):
             delivery = dressed(usual, voice.info, style, vector, self._shelf.styles)
             utterance = Utterance(script, delivery, self._shelf.seed, gain)
             if order.clip is not None:
-                phrase = _Phrase("", Phrase(order.clip), keep=False)
+                phrase = Lookup.of_clip(order.clip)
             else:
-                phrase = self._find(utterance, voice, again=job.start > 0) if order.cache else _NOT_KEPT
+                phrase = self._phrases.find(utterance, voice, again=job.start > 0) if order.cache else NOT_KEPT
             if phrase.recording is None:
                 seeded = replace(utterance, seed=order.seed if utterance.seed is None else utterance.seed)
                 cast = self._cast(Casting(self._shelf, voice, delivery, tally.warn, gain=gain, rate=rate))
@@ -255,7 +245,7 @@ class SynthesisThread(Worker):
                 skipped = min(max(0, job.start - lead), phrase.recording.samples.size)
                 tally.frames += skipped
                 chunks = sound(phrase.recording.samples[skipped:])
-            chunks = self._recorded(chunks, phrase)
+            chunks = self._phrases.recorded(chunks, phrase)
             if order.framing is not None:
                 chunks = order.framing.around(chunks, sound, job.start)
             if self._recorder is not None:
@@ -267,7 +257,7 @@ class SynthesisThread(Worker):
             return False, None if job.stopped.is_set() and isinstance(error, AbandonedError) else error
         if job.stopped.is_set():
             return False, None  # somebody stopped it, or the player gave up and says so: not all samples exist
-        self._finish(phrase, tally, lead)
+        self._phrases.finish(phrase, tally, lead)
         self._post(
             SynthesisEnded(
                 id=job.id,
@@ -320,38 +310,6 @@ class SynthesisThread(Worker):
 
         return cast
 
-    def _find(self, utterance: Utterance, voice: Voice, *, again: bool = False) -> _Phrase:
-        """Look a phrase up. `again`: it goes on after an interruption, which makes it no phrase that is said twice."""
-        script = utterance.script
-        if self._kept is None or script.chars > LONGEST_CHARS or not script.is_repeatable_by(voice.info.language):
-            return _NOT_KEPT
-        key = self._key(utterance, voice)
-        recording = self._kept.cache.get(key)
-        return _Phrase(key, recording, keep=recording is None and not again and self._kept.cache.wants(key))
-
-    def _key(self, utterance: Utterance, voice: Voice) -> str:
-        return key_of(utterance, voice, self._synthesizer.fingerprint(voice.info.language))
-
-    def _recorded(self, chunks: Iterator[AudioChunk], phrase: _Phrase) -> Iterator[AudioChunk]:
-        """Pass chunks on, and copy them where the phrase shall be kept."""
-        record = self._record
-        if record is not None:
-            record.clear()
-        for chunk in chunks:
-            if phrase.keep and record is not None:
-                record.add(chunk.samples)
-            yield chunk
-
-    def _finish(self, phrase: _Phrase, tally: Tally, lead: int = 0) -> None:
-        """Have a phrase kept whose speech begins at frame `lead`."""
-        # A recording would be without the warnings.
-        if phrase.keep and not tally.warnings and self._kept is not None and self._record is not None:
-            whole = self._record.taken()
-            if whole is not None:
-                words = tuple(word - lead for word in tally.words)
-                sentences = tuple(sentence - lead for sentence in tally.sentences)
-                self._kept.keeper.keep(phrase.key, Phrase(whole, words, sentences))
-
     def _prepare(self) -> None:
         """Load one voice, or speak one pinned phrase into the cache; what cannot be is told of and left out."""
         if self._unloaded:
@@ -362,59 +320,4 @@ class SynthesisThread(Worker):
             except SpeechError as error:
                 _LOG.warning("the voice %r of voice.preload cannot be loaded: %s", excerpt(name), error)
             return
-        text = self._unprepared.pop(0)
-        try:
-            self._keep(text)
-        except (SpeechError, PoolClosedError) as error:
-            _LOG.warning("the phrase %r of cache.phrases cannot be prepared: %s", excerpt(text), error)
-
-    def _keep(self, text: str) -> None:
-        """Speak a phrase to nobody and have it kept; a command that comes meanwhile goes first."""
-        if self._kept is None:
-            return
-        voice = self._shelf.get()
-        utterance = Utterance(text, self._shelf.delivery(voice), self._shelf.seed)
-        self._kept.cache.pin(self._key(utterance, voice))
-        phrase = self._find(utterance, voice)
-        if not phrase.keep:
-            return
-        tally = Tally()
-        for chunk in self._recorded(self._synthesizer.chunks(utterance, voice, tally), phrase):
-            chunk.release()
-            if not self._orders.empty():
-                self._unprepared.append(text)
-                return
-        self._finish(phrase, tally)
-
-
-@dataclass(frozen=True, slots=True)
-class _Phrase:
-    key: str
-    recording: Phrase | None
-    keep: bool
-
-
-_NOT_KEPT: Final = _Phrase("", None, keep=False)
-
-
-class _Record:
-    """What was said last, as far as it fits; allocated once."""
-
-    def __init__(self) -> None:
-        self._memory: Samples = np.empty(LONGEST_S * RATE, np.float32)
-        self._frames = 0
-
-    def clear(self) -> None:
-        """Forget it."""
-        self._frames = 0
-
-    def add(self, samples: Samples) -> None:
-        """Copy some frames behind those that are there."""
-        end = self._frames + samples.size
-        if end <= self._memory.size:
-            self._memory[self._frames : end] = samples
-        self._frames = end
-
-    def taken(self) -> Samples | None:
-        """Give a copy of all of it; None where there is nothing, or more than fits."""
-        return self._memory[: self._frames].copy() if 0 < self._frames <= self._memory.size else None
+        self._phrases.prepare(self._shelf, self._is_wanted)

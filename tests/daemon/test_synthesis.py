@@ -18,8 +18,9 @@ from daemon.cache import Keeper, PhraseCache
 from daemon.framing import Framing
 from daemon.inbox import Inbox, PlaybackEnded, RealtimeAnswer, SynthesisEnded
 from daemon.job import Job
+from daemon.phrases import Kept
 from daemon.player import Player
-from daemon.synthesis import Engines, Kept, Order, SynthesisThread
+from daemon.synthesis import Engines, Order, SynthesisThread
 from device.bell import bell
 from device.format import PERIOD, RATE, Samples
 from device.memory import HostBufferPool
