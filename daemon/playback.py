@@ -9,22 +9,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from daemon import heard
 from daemon.active import Active, Cut, Reason
 from daemon.commands import Priority
 from daemon.errors import PayloadError, StoppedError
-from daemon.events import (
-    Cancelled,
-    Finished,
-    Interrupted,
-    Mark,
-    Resumed,
-    Started,
-    Superseded,
-    Synthesized,
-    Word,
-    milliseconds,
-    utc_of,
-)
+from daemon.events import Cancelled, Interrupted, Mark, Resumed, Started, Superseded, Synthesized, Word, utc_of
 from daemon.hold import Hold
 from daemon.inbox import MarkReached, PlaybackEnded, PlaybackStarted, SynthesisEnded, WordReached
 from daemon.job import Job
@@ -211,27 +200,14 @@ class Playback:
         if active is None or active.waiting.id != message.id:
             return
         active.heard_at = message.at
-        waiting = active.waiting
-        at = utc_of(message.at)
-        if waiting.begun:
-            self._tell(waiting, Resumed(id=waiting.id, time=at, at_s=round(seconds(waiting.resume_at), 3)))
-        else:
-            ttfa_ms = milliseconds(message.at - waiting.received_at)
-            self._tell(waiting, Started(id=waiting.id, time=at, ttfa_ms=ttfa_ms, output=self._output))
+        self._tell(active.waiting, heard.begun(active, message.at, self._output))
         self._tell_synthesized(active)
 
     def reached(self, message: WordReached | MarkReached) -> None:
         """Tell a word or a mark."""
         active = self._current
-        if active is None or active.waiting.id != message.id:
-            return
-        at = utc_of(message.at)
-        if isinstance(message, WordReached):
-            at_s = round(seconds(active.job.words[message.index]), 3)
-            self._tell(active.waiting, Word(id=message.id, time=at, index=message.index, at_s=at_s))
-        else:
-            at_s = round(seconds(message.frame), 3)
-            self._tell(active.waiting, Mark(id=message.id, time=at, name=message.name, at_s=at_s))
+        if active is not None and active.waiting.id == message.id:
+            self._tell(active.waiting, heard.reached(active, message))
 
     def synthesized(self, message: SynthesisEnded) -> None:
         """Take note that all samples exist."""
@@ -297,17 +273,9 @@ class Playback:
     def _finish(self, active: Active, message: PlaybackEnded) -> None:
         waiting = active.waiting
         if message.audio_s and waiting.command.text:
-            heard = max(0.0, message.audio_s - waiting.extra_s) / len(waiting.command.text)
-            self._char_s += _LEARNING * (heard - self._char_s)
-        total_ms = milliseconds(message.at - waiting.received_at)
-        audio_s = round(message.audio_s, 3)
-        at = utc_of(message.at)
-        silent = "nothing to say" if not audio_s else None
-        warnings = tuple(active.job.warnings) or None
-        self._ledger.end(
-            waiting,
-            Finished(id=waiting.id, time=at, audio_s=audio_s, total_ms=total_ms, reason=silent, warnings=warnings),
-        )
+            length = max(0.0, message.audio_s - waiting.extra_s) / len(waiting.command.text)
+            self._char_s += _LEARNING * (length - self._char_s)
+        self._ledger.end(waiting, heard.finished(active, message))
 
     def _settle(self, active: Active, cut: Cut, message: PlaybackEnded) -> None:
         """Decide what becomes of one that was cut."""
@@ -335,8 +303,7 @@ class Playback:
             return False
         if active.cut is not None and (active.cut.ends or not active.waiting.command.resumes):
             return False
-        heard = message.audio_s > seconds(active.waiting.resume_at)
-        return self._hold.may_wait(now, heard=heard)
+        return self._hold.may_wait(now, heard=message.audio_s > seconds(active.waiting.resume_at))
 
     def _replaces(self, new: Waiting) -> Callable[[Waiting], bool]:
         """Tell whom among those that wait a new command replaces: the same key, and of its kind the newest wins."""
@@ -360,22 +327,7 @@ class Playback:
         if done is None or not active.heard:
             return
         active.synthesis = None
-        self._tell(
-            active.waiting,
-            Synthesized(
-                id=done.id,
-                audio_s=round(done.audio_s, 3),
-                compute_ms=milliseconds(done.compute_s),
-                rtf=None if done.rtf is None else round(done.rtf, 3),
-                first_ms=None if done.first_s is None else milliseconds(done.first_s),
-                load_ms=milliseconds(done.load_s) if done.load_s else None,
-                cached=done.cached,
-                voice=done.voice,
-                backend=done.backend,
-                precision=done.precision,
-                warnings=tuple(active.job.warnings) or None,
-            ),
-        )
+        self._tell(active.waiting, heard.synthesized(active, done))
 
     def _tell(self, waiting: Waiting, event: Started | Resumed | Word | Mark | Synthesized | Interrupted) -> None:
         self._ledger.tell(event, waiting.origin)
