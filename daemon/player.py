@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from daemon.fader import FADE, Fader
 from daemon.inbox import Inbox, MarkReached, PlaybackEnded, PlaybackStarted, RealtimeAnswer, WordReached
 from daemon.job import Job
 from daemon.lead import Lead
@@ -26,21 +27,13 @@ from daemon.loudspeaker import Loudspeaker, Manners
 from daemon.worker import Worker
 from device.errors import SinkError
 from device.format import PERIOD, RATE, Samples, seconds
-from device.limiter import AHEAD, NOTHING, Limiter
+from device.limiter import AHEAD, NOTHING
 from device.memory import AudioChunk
 from device.realtime import raise_priority
 from device.sink import Sink
 
 _PIECE: Final = PERIOD
 """Frames handed over at a time: so often is it looked for a stop. Smaller ones would be no whole Opus frames."""
-
-_FADE: Final = RATE // 200
-"""Frames of a fade, 5 ms: the shortest in which speech ends without a click."""
-
-_STEP: Final = 0.01
-"""A jump to or from silence that may be heard as a click. Of 96 utterances of the default voice none began above 0.008
-or ended above 0.00003, and each has steps of 0.05 within: speech keeps every sample. A sound that begins or ends with
-a jump gets a ramp of `_FADE` frames added before or behind."""
 
 _UNHEARD: Final = RATE // 10
 """Frames, 100 ms, that may have been lost beyond `pending` with a card that goes away: a sound server or a radio link
@@ -87,11 +80,7 @@ class Player(Worker):
         self._items: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._lead = Lead(sink, lead_s, self._stopping)
-        self._gain = 1.0
-        self._limiter = Limiter()
-        self._last = 0.0  # the sample handed over last
-        self._ramp: Samples = np.arange(1, _PIECE + 1, dtype=np.float32)
-        self._scaled: Samples = np.empty(_PIECE, np.float32)
+        self._fader = Fader(_PIECE)
         self._silence: Samples = np.zeros(_PIECE, np.float32)
         self._trail = 0
         self._reset()
@@ -206,7 +195,7 @@ class Player(Worker):
                 return
             if not self._began:
                 self._begin(job)
-                self._glide(float(chunk.samples[0]) * self._gain)
+                self._glide(float(chunk.samples[0]) * self._fader.gain)
             self._write(job, chunk.samples)
         except SinkError as error:
             self._give_up(job, error)
@@ -220,12 +209,12 @@ class Player(Worker):
         self._lead.begin()
         self._level.settle()
         self._began = True
-        self._limiter.reset()
+        self._fader.reset()
         self._position = job.start
         self._word = bisect_left(job.words, job.start)
         self._bookmark = bisect_left(job.bookmarks, (job.start, ""))
         # In the middle of speech a sudden beginning would click.
-        self._gain = 0.0 if job.start else self._level.gain
+        self._fader.gain = 0.0 if job.start else self._level.gain
         self._post(PlaybackStarted(job.id, time.monotonic()))
 
     def _write(self, job: Job, samples: Samples) -> None:
@@ -237,14 +226,14 @@ class Player(Worker):
                 job.stopped.set()
                 return
             # What goes on in the middle is soon as loud as it was.
-            longest = _FADE if self._position == job.start > 0 else _PIECE
+            longest = FADE if self._position == job.start > 0 else _PIECE
             end = min(start + longest, samples.size, start + self._to_next_sentence(job))
             self._lead.wait(end - start, job.stopped)
             self.pulse.beat()
             self._ahead = self._lead.adapt(self._position - job.start)
             if job.stopped.is_set() or self._stopping.is_set():
                 self._cut = True
-                self._hand_over(samples[start : min(end, start + _FADE)], gain=0.0)
+                self._hand_over(samples[start : min(end, start + FADE)], gain=0.0)
                 return
             if self._level.changed:
                 self._level.settle()
@@ -260,15 +249,8 @@ class Player(Worker):
         return job.sentences[following] - self._position if following < len(job.sentences) else _PIECE
 
     def _hand_over(self, samples: Samples, gain: float, ahead: Samples = NOTHING) -> None:
-        """Write at most `_PIECE` frames; the memory itself where the gain is and stays 1, else a scaled copy.
-
-        `ahead`: what of the same chunk follows, so that the gain is down before a peak comes.
-        """
-        if self._gain != 1 or gain != 1:
-            samples = self._scale(samples, gain)
-        self._limiter.limit(samples, ahead, gain)
-        self._write_or_reopen(samples)
-        self._last = float(samples[-1])
+        """Write at most `_PIECE` frames with a gain that moves to `gain`; `ahead`: what of the same chunk follows."""
+        self._write_or_reopen(self._fader.apply(samples, gain, ahead))
         self._position += samples.size
         self._ahead += samples.size
         self._lead.ease(samples.size)
@@ -292,22 +274,9 @@ class Player(Worker):
 
     def _glide(self, to: float) -> None:
         """Add a ramp from the sample of before to one that would be a jump; as a rule there is none."""
-        step = min(max(to, -1.0), 1.0) - self._last
-        if self._clicks and abs(step) > _STEP:
-            ramp = self._scaled[:_FADE]
-            np.multiply(self._ramp[:_FADE], step / _FADE, out=ramp)
-            np.add(ramp, self._last, out=ramp)
+        ramp = self._fader.ramp(to) if self._clicks else None
+        if ramp is not None:
             self._write_or_reopen(ramp)
-            self._last += step
-
-    def _scale(self, samples: Samples, gain: float) -> Samples:
-        """Give the samples with a gain that moves to `gain` by the last one; valid until the next call."""
-        scaled = self._scaled[: samples.size]
-        np.multiply(self._ramp[: samples.size], (gain - self._gain) / samples.size, out=scaled)
-        np.add(scaled, self._gain, out=scaled)
-        np.multiply(scaled, samples, out=scaled)
-        self._gain = gain
-        return scaled
 
     def _tell_words(self, job: Job) -> None:
         """Tell each word whose first frame was handed over, with the time at which it will be heard."""
@@ -367,5 +336,5 @@ class Player(Worker):
         self._error = error
         job.stopped.set()
         self._trail = 0
-        self._last = 0.0
+        self._fader.last = 0.0
         self._speaker.lose(error)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from daemon.fader import FADE
 from daemon.inbox import Inbox, PlaybackEnded, RealtimeAnswer
 from daemon.job import Job
 from daemon.loudspeaker import Manners
-from daemon.player import _FADE as FADE
 from daemon.player import Player
 from device.format import RATE, Samples
 from device.memory import AudioChunk, HostBufferPool
