@@ -5,7 +5,6 @@ paho's own thread connects, reconnects with back-off and calls back. A callback 
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 import socket
@@ -21,6 +20,7 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
+from daemon import broker_socket
 from daemon.backoff import MOST_DOUBLINGS, Backoff
 from daemon.config import MqttConfig
 from daemon.credentials import explained, first_line, tls_context
@@ -186,7 +186,8 @@ class Connection:
                 self._client.disconnect(ReasonCode(PacketTypes.DISCONNECT, identifier=_WITH_WILL))
             else:
                 _LOG.warning("the broker did not take the last message")
-                self._hang_up(self._client)
+                self._client.reconnect_delay_set(_NEVER_S, _NEVER_S)
+                broker_socket.hang_up(self._client.socket())
         self._client.loop_stop()
 
     def still_s(self, now: float) -> float:
@@ -200,13 +201,6 @@ class Connection:
         except (RuntimeError, ValueError):  # there was no room for it any more, or no connection
             return False
         return info.is_published()
-
-    def _hang_up(self, client: paho.Client) -> None:
-        connected = client.socket()
-        client.reconnect_delay_set(_NEVER_S, _NEVER_S)
-        if isinstance(connected, socket.socket):
-            with contextlib.suppress(OSError):
-                connected.shutdown(socket.SHUT_RDWR)
 
     def _make_client(self) -> _Client:
         config = self._config
@@ -244,7 +238,7 @@ class Connection:
         return call
 
     def _on_socket_open(self, _client: paho.Client, _userdata: object, opened: socket.socket) -> None:
-        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        broker_socket.send_at_once(opened)
         self._was_answered = False
         self._patience.begin(opened)
 
@@ -315,18 +309,7 @@ class Connection:
     def _on_publish(self, client: paho.Client, _userdata: object, mid: int, *_: object) -> None:
         self._unacknowledged = max(0, self._unacknowledged - 1)
         self._handlers.published(mid)
-        self._acknowledge_now(client)
-
-    def _acknowledge_now(self, client: paho.Client) -> None:
-        """Acknowledge the broker's acknowledgement at once.
-
-        Linux would wait for up to 40 ms, and a broker without TCP_NODELAY (mosquitto's default) holds the next command
-        back for as long: it was 45 ms late whenever an event had gone out just before. Linux forgets the option.
-        """
-        connected = client.socket()
-        if isinstance(connected, socket.socket):  # of TLS too
-            with contextlib.suppress(OSError):  # it was closed meanwhile; then nobody waits
-                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+        broker_socket.acknowledge_now(client.socket())
 
     def _on_message(self, client: paho.Client, _userdata: object, message: paho.MQTTMessage) -> None:
         session, mid, qos = self._session, message.mid, message.qos
