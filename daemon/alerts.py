@@ -12,6 +12,10 @@ from daemon.telemetry_messages import Alert, Telemetry
 _CLEAR_AT: Final = 0.9
 """Of a threshold: a figure has to come back so far, or it would be raised and cleared by every breath of wind."""
 
+_NEARLY_FULL: Final = "a disk is nearly full: `speakd doctor` tells which, and what may take it"
+_MUCH_WRITTEN: Final = "the daemon has written more within 24 hours than flash memory likes: `speakd doctor` tells more"
+_WORN: Final = "the eMMC nears the end of its life: copy what matters, and plan to replace it"
+
 _FEWEST_FOR_P95: Final = 20
 _FEWEST_FOR_P99: Final = 100
 """Utterances in the last hour. Of fewer, one slow one alone would be the percentile."""
@@ -73,16 +77,22 @@ class Rule:
     """None: about a fact, whose value is 0 or 1."""
     raise_after_s: float = 0.0
     clear_after_s: float = 60.0
+    below: bool = False
+    """Whether less than the threshold is what is wrong."""
 
     def hysteresis(self) -> Hysteresis:
         """Make the state that belongs to it."""
-        threshold = self.threshold or 0.0
+        threshold = self.signed(self.threshold or 0.0)
         return Hysteresis(
             threshold,
-            clear_at=threshold * _CLEAR_AT,
+            clear_at=threshold / _CLEAR_AT if self.below else threshold * _CLEAR_AT,
             raise_after_s=self.raise_after_s,
             clear_after_s=self.clear_after_s,
         )
+
+    def signed(self, value: float) -> float:
+        """Give a figure so that more of it is worse."""
+        return -value if self.below else value
 
 
 class Alerts:
@@ -101,7 +111,7 @@ class Alerts:
         changes = []
         for rule, state in self._states:
             value = rule.value(facts)
-            if state.judge(value, now):
+            if state.judge(None if value is None else rule.signed(value), now):
                 changes.append(
                     Alert(
                         alert=rule.name,
@@ -126,6 +136,13 @@ def rules(config: AlertsConfig) -> list[Rule]:
         Rule("pool", "warning", "%", _pool, _words("nearly all sample buffers are held"), config.pool_percent, 60.0),
         Rule("encoder_drops", "warning", "%", _drops, _words("streams lose packets"), config.encoder_drops_percent),
     ]
+    wanted += [
+        Rule("disk_full", "warning", "MiB", _free, _words(_NEARLY_FULL), config.disk_free_mb, below=True),
+        Rule("disk_written", "warning", "MiB", _written, _words(_MUCH_WRITTEN), config.disk_written_mb),
+        Rule("disk_wear", "warning", "%", _wear, _words(_WORN), config.disk_wear_percent),
+    ]
+    if config.disk_refuses:
+        wanted.append(Rule("disk_refuses", "critical", "", _refuses, _refusal, clear_after_s=10.0))
     if config.throttling:
         wanted.append(Rule("throttling", "critical", "", _throttling, _throttled))
     if config.card_lost:
@@ -156,6 +173,26 @@ def _pool(facts: Facts) -> float | None:
 
 def _drops(facts: Facts) -> float | None:
     return facts.drop_percent
+
+
+def _free(facts: Facts) -> float | None:
+    return facts.figures.disk.free_mb
+
+
+def _written(facts: Facts) -> float | None:
+    return facts.figures.disk.written_day_mb
+
+
+def _wear(facts: Facts) -> float | None:
+    return facts.figures.disk.wear_percent
+
+
+def _refuses(facts: Facts) -> float:
+    return float(bool(facts.figures.disk.refusal))
+
+
+def _refusal(facts: Facts) -> str:
+    return f"speech goes on, but nothing of it outlives a crash: {facts.figures.disk.refusal}"
 
 
 def _throttling(facts: Facts) -> float:

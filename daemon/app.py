@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 from types import FrameType
 from typing import Final
 
@@ -18,6 +19,7 @@ from daemon.bridges.bridge import Bridge
 from daemon.bridges.hermes import Hermes
 from daemon.commands import Speak
 from daemon.config import CacheConfig, Config, journal_file, state_folder
+from daemon.disks import Disks, written_folders
 from daemon.errors import DaemonError
 from daemon.events import Event, Failed, Finished, Rejected, Settings, Status
 from daemon.figures import Figures, Vitals
@@ -190,6 +192,8 @@ def _make_bridges(config: Config, service: Service, journal: Journal, sink: Sink
 
 
 def _make_desk(config: Config, service: Service, link: Link, sink: Sink, figures: Figures, journal: Journal) -> Desk:
+    disks = Disks(written_folders(config), started_at=time.monotonic(), root=Path(config.power.root))
+
     def probe() -> Vitals:
         return replace(
             service.vitals(),
@@ -198,6 +202,7 @@ def _make_desk(config: Config, service: Service, link: Link, sink: Sink, figures
             underruns=sink.underruns,
             encoder_packets=service.outputs.counts.packets,
             encoder_drops=service.outputs.counts.dropped,
+            disk=disks.look(time.monotonic(), service.speaker.condition.journal_problem),
         )
 
     checks = None

@@ -40,6 +40,23 @@ class AlertsConfig(Section):
     encoder_drops_percent: float = Field(
         default=1.0, ge=0.0, le=100.0, description="Of streams, what is lost (warning); percent"
     )
+    # Below 500 MiB no more phrases are kept, and the journal ends at some 20: what still grows then is somebody else's.
+    disk_free_mb: int = Field(
+        default=100, ge=0, le=1048576, description="Room on the disks it writes to, below it being one (warning); MiB"
+    )
+    disk_refuses: bool = Field(
+        default=True, description="Whether a disk that keeps nothing, full or mounted read-only, is one (critical)"
+    )
+    # A card of 32 GB that bears 500 writes of each cell, ten bytes for each of ours, lasts 4 years of such days.
+    disk_written_mb: int = Field(
+        default=1000,
+        ge=1,
+        le=1048576,
+        description="What the daemon itself writes within 24 hours (warning), which wears flash memory; MiB",
+    )
+    disk_wear_percent: int = Field(
+        default=90, ge=1, le=100, description="Of its life, what the eMMC has used, where it tells (warning); percent"
+    )
     throttling: bool = Field(default=True, description="Whether a board that slows itself down is an alert (critical)")
     card_lost: bool = Field(default=True, description="Whether an output that takes no sound is an alert (critical)")
     self_check: bool = Field(default=True, description="Whether a voice gone bad is an alert (critical)")

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from daemon.disks import DiskState
 from daemon.events import Event, Failed, Finished, Rejected, Started
 from daemon.histogram import Ratio, Rolling
 from daemon.inbox import Inbox, PlaybackEnded, PlaybackStarted, SynthesisEnded
 from daemon.stages import Stages
-from daemon.telemetry_messages import Latency, Memory, Percentiles, SelfCheck, Telemetry
+from daemon.telemetry_messages import Disk, Latency, Memory, Percentiles, SelfCheck, Telemetry
 from power.mode import Decision
 from power.reading import Reading
 
@@ -45,6 +46,7 @@ class Vitals:
     encoder_packets: int | None = None
     encoder_drops: int | None = None
     lost: int = 0
+    disk: DiskState = field(default_factory=DiskState)
     degraded: Mapping[str, str] = field(default_factory=dict)
     """Source of figures -> why it says less than it could."""
 
@@ -153,6 +155,7 @@ class Figures:
             speaking=vitals.speaking,
             restarts=self._restarts,
             memory_mb=_memory(vitals, reading),
+            disk=_disk(vitals.disk),
             gpu_load=_rounded(reading.loads.get("gpu"), 3) if reading else None,
             cpu_load=_rounded(reading.loads.get("cpu"), 3) if reading else None,
             clocks_mhz=_clocks(reading),
@@ -219,21 +222,33 @@ class Figures:
         return Percentiles(p50=p50, p95=p95, p99=p99)
 
 
-def _memory(vitals: Vitals, reading: Reading | None) -> Memory:
-    def mb(size: int | None) -> float | None:
-        return None if size is None else round(size / _MB, 1)
+def _mb(size: float | None) -> float | None:
+    return None if size is None else round(size / _MB, 1)
 
+
+def _memory(vitals: Vitals, reading: Reading | None) -> Memory:
     def buffers(count: int | None) -> float | None:
-        return None if count is None else mb(count * vitals.buffer_bytes)
+        return None if count is None else _mb(count * vitals.buffer_bytes)
 
     free, total = vitals.gpu_free_bytes, vitals.gpu_total_bytes
     return Memory(
-        process=mb(vitals.process_bytes),
+        process=_mb(vitals.process_bytes),
         pool_used=buffers(vitals.pool_used),
         pool=buffers(vitals.pool_buffers),
-        gpu_used=mb(total - free) if free is not None and total is not None else None,
-        gpu=mb(total),
-        available=mb(reading.memory_available) if reading else None,
+        gpu_used=_mb(total - free) if free is not None and total is not None else None,
+        gpu=_mb(total),
+        available=_mb(reading.memory_available) if reading else None,
+    )
+
+
+def _disk(state: DiskState) -> Disk:
+    return Disk(
+        free_mb=_mb(state.free_bytes),
+        refusal=state.refusal,
+        written_mb=_mb(state.written_bytes),
+        written_day_mb=_mb(state.day_bytes),
+        written_per_day_mb=_mb(state.bytes_per_day),
+        wear_percent=state.wear_percent,
     )
 
 

@@ -68,6 +68,24 @@ class Memory(Model):
     """Of the system's memory, what could still be had."""
 
 
+class Disk(Model):
+    """The disks that it writes to, and what it has written itself; null where nobody knows."""
+
+    free_mb: float | None = None
+    """MiB, on the fullest of them."""
+    refusal: str = ""
+    """Why what should be kept is not; empty where it is."""
+    written_mb: float | None = None
+    """By the daemon and what it has started, since its start. What the file system and the flash memory itself write
+    beside that is not in it."""
+    written_day_mb: float | None = None
+    """Of that, within the last 24 hours."""
+    written_per_day_mb: float | None = None
+    """At the pace of the last 24 hours, or since the start; null within the first hour."""
+    wear_percent: int | None = None
+    """Of its life, what the eMMC has used at most."""
+
+
 class SelfCheck(Model):
     """How the voice judged itself last."""
 
@@ -123,6 +141,7 @@ class Telemetry(Model):
     restarts: int
     """How often the daemon began again without a clean end, since the journal began."""
     memory_mb: Memory
+    disk: Disk = Disk()
     gpu_load: float | None = None
     """Share of time that it was busy, 0 to 1."""
     cpu_load: float | None = None

@@ -191,6 +191,7 @@ def _durations(device: str, stages: Mapping[str, Durations]) -> Metric:
 
 def _counts(figures: Telemetry) -> list[tuple[str, str, float | None]]:
     """Give what only grows while the daemon runs."""
+    disk = figures.disk
     return [
         ("utterances", "Heard", figures.utterances),
         ("failed", "Accepted commands that failed", figures.failed),
@@ -200,12 +201,14 @@ def _counts(figures: Telemetry) -> list[tuple[str, str, float | None]]:
         ("encoder_packets", "Pieces of streams that were sent", figures.encoder_packets),
         ("encoder_drops", "Pieces of streams that were lost", figures.encoder_drops),
         ("restarts", "Beginnings without a clean end before", figures.restarts),
+        ("written_bytes", "By the daemon to its disks", None if disk.written_mb is None else disk.written_mb * _MB),
         ("telemetry_lost", "Messages given up while the broker was away", figures.lost),
     ]
 
 
 def _values(figures: Telemetry) -> list[tuple[str, str, float | None]]:
-    check = figures.self_check
+    check, disk = figures.self_check, figures.disk
+    wear = disk.wear_percent
     power, energy, battery = figures.power_mw, figures.energy_mj_per_s, figures.battery_percent
     return [
         ("uptime_seconds", "Since the daemon's start", figures.uptime_s),
@@ -219,6 +222,13 @@ def _values(figures: Telemetry) -> list[tuple[str, str, float | None]]:
             "What the board took while it spoke, of the last hour",
             None if energy is None else energy / 1000,
         ),
+        ("disk_free_bytes", "On the fullest disk it writes to", None if disk.free_mb is None else disk.free_mb * _MB),
+        (
+            "written_bytes_per_day",
+            "At the pace of the last 24 hours",
+            None if disk.written_per_day_mb is None else disk.written_per_day_mb * _MB,
+        ),
+        ("flash_wear_ratio", "Of its life, what the eMMC has used at most", None if wear is None else wear / 100),
         ("battery_ratio", "Charge, 0 to 1", None if battery is None else battery / 100),
         (
             "self_check_passed",

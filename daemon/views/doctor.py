@@ -9,7 +9,7 @@ from pathlib import Path
 
 from daemon.config import DEFAULT_PATH, Config, load
 from daemon.errors import ConfigError
-from daemon.views import doctor_broker, doctor_machine, doctor_service, doctor_voice, support
+from daemon.views import doctor_broker, doctor_disk, doctor_machine, doctor_service, doctor_voice, support
 from daemon.views.finding import Finding
 
 _MARKS = {"ok": "  ok  ", "note": " note ", "fault": "FAULT "}
@@ -55,10 +55,12 @@ def examine(path: Path | None, *, tone: bool = False) -> Examination:
     findings += _look("groups", doctor_service.groups)
     if config is not None:
         known = config
-        findings += _look("disk", lambda: doctor_machine.disk(known))
+        findings += _look("disk", lambda: doctor_disk.room(known))
+        findings += _look("disk", lambda: doctor_disk.wear(known, Path(known.power.root)))
         findings += _look("files", lambda: doctor_service.files(known))
         visit = doctor_broker.visit(known)
         findings += visit.findings
+        findings += _look("disk", lambda: doctor_disk.written(known, visit.telemetry))
         findings += _look("voice", lambda: doctor_voice.voice(known))
         findings += _look("backend", lambda: doctor_voice.backend(known, visit.status))
         findings += _look("sound", lambda: doctor_voice.sound(known, visit.status, tone=tone))

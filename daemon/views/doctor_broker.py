@@ -20,6 +20,7 @@ from daemon.errors import BrokerConfigError
 from daemon.events import Status
 from daemon.mqtt import Connection
 from daemon.mqtt_types import Handlers, Received
+from daemon.telemetry_messages import Telemetry
 from daemon.topics import Topics
 from daemon.views.finding import Finding
 
@@ -40,6 +41,8 @@ class Visit:
 
     findings: list[Finding] = field(default_factory=list)
     status: Status | None = None
+    telemetry: Telemetry | None = None
+    """What the broker keeps of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,7 @@ def _converse(config: Config, connection: Connection, heard: queue.SimpleQueue[_
     taken = ""
     problem = ""
     status: Status | None = None
+    said: dict[str, bytes] = {}
     answered = False
     while not answered and (left := deadline - time.monotonic()) > 0:
         try:
@@ -146,7 +150,7 @@ def _converse(config: Config, connection: Connection, heard: queue.SimpleQueue[_
         match one:
             case _Heard("connected", protocol):
                 taken = str(protocol)
-                connection.subscribe(topics.status, topics.event)
+                connection.subscribe(topics.status, topics.telemetry, topics.event)
             case _Heard("subscribed", refused):
                 problem = str(refused or "")
                 connection.publish(topics.of("ping"), "")
@@ -161,6 +165,7 @@ def _converse(config: Config, connection: Connection, heard: queue.SimpleQueue[_
                 problem = f"{type(error).__name__}: {error}"
             case _Heard("received", Received() as message):
                 message.acknowledge()
+                said[message.topic] = message.payload
                 if message.topic == topics.status:
                     status = _status(message.payload) or status
                     answered = status is not None and status.state != "online"
@@ -173,9 +178,11 @@ def _converse(config: Config, connection: Connection, heard: queue.SimpleQueue[_
         return Visit([*findings, Finding("broker", "fault", _NOT_TAKEN, mend)])
     findings.append(Finding("broker", "ok", f"it takes us, {taken}"))
     if problem:
-        mend = f"let us read {topics.status} and {topics.event} in the broker's access list"
+        read = f"{topics.status}, {topics.telemetry} and {topics.event}"
+        mend = f"let us read {read} in the broker's access list"
         findings.append(Finding("broker", "fault", problem, mend))
-    return Visit([*findings, *_daemon(config.device.name, status, answered=answered)], status)
+    telemetry = _telemetry(said.get(topics.telemetry, b""))
+    return Visit([*findings, *_daemon(config.device.name, status, answered=answered)], status, telemetry)
 
 
 def _daemon(name: str, status: Status | None, *, answered: bool) -> list[Finding]:
@@ -202,6 +209,13 @@ def _status(payload: bytes) -> Status | None:
         return Status.model_validate_json(payload)
     except ValueError:
         return None  # the status of another version: what it says about itself cannot be told
+
+
+def _telemetry(payload: bytes) -> Telemetry | None:
+    try:
+        return Telemetry.model_validate_json(payload)
+    except ValueError:
+        return None  # likewise
 
 
 def _is_pong(payload: bytes) -> bool:

@@ -1,15 +1,13 @@
-"""What the doctor looks at in the machine: versions, board, disk, temperatures."""
+"""What the doctor looks at in the machine: versions, board, temperatures."""
 
 from __future__ import annotations
 
 import platform
 import re
-import shutil
 from importlib import metadata
 from pathlib import Path
 from typing import Final
 
-from daemon.config import Config, journal_file, packs_folder, phrases_folder
 from daemon.views.commands_run import output_of
 from daemon.views.finding import Finding
 from power.sensors import Sensors
@@ -24,9 +22,6 @@ _PACKAGES: Final = (
     "pycuda",
     "tensorrt",
 )
-_MIB: Final = 1 << 20
-_LEAST_FREE: Final = 50 * _MIB
-"""The journal and its write-ahead log take a few MiB; below this nobody's disk is well."""
 _HOT_C: Final = 95.0
 """Boards slow down between 95 and 100 °C; the governor acts long before."""
 _PLAUSIBLE_C: Final = (-40.0, 150.0)
@@ -76,25 +71,6 @@ def temperatures(root: Path = Path("/")) -> list[Finding]:
             Finding("temperatures", "fault", text, "give the device air, check its fan, or choose a lower power mode")
         ]
     return [Finding("temperatures", "ok", text)]
-
-
-def disk(config: Config) -> list[Finding]:
-    """Tell what is free where voices, journal and phrases lie."""
-    findings = []
-    places = {"voices": packs_folder(config), "journal": journal_file(config).parent, "phrases": phrases_folder(config)}
-    for what, folder in places.items():
-        there = next(parent for parent in (folder, *folder.parents) if parent.exists())
-        usage = shutil.disk_usage(there)
-        text = f"{usage.free // _MIB} MiB of {usage.total // _MIB} free for {what} ({folder})"
-        if usage.free < _LEAST_FREE:
-            mend = f"make room: `sudo du -xh {there} | sort -h | tail` shows what takes it"
-            findings.append(Finding("disk", "fault", text, mend))
-        elif what == "phrases" and config.cache.enabled and usage.free < config.cache.min_free_mb * _MIB:
-            text += f": below cache.min_free_mb = {config.cache.min_free_mb}, no more phrases are kept"
-            findings.append(Finding("disk", "note", text))
-        else:
-            findings.append(Finding("disk", "ok", text))
-    return findings
 
 
 def _version(package: str) -> str:

@@ -178,7 +178,7 @@ class Seen:
                 yield Rank.NOTICE, reason if reason.startswith(source) else f"{source}: {reason}"
 
 
-_CRITICAL: Final = frozenset({"ttfa_p99", "throttling", "card_lost", "self_check"})
+_CRITICAL: Final = frozenset({"ttfa_p99", "throttling", "card_lost", "self_check", "disk_refuses"})
 """Alerts of that severity, where only their names were told: in telemetry."""
 
 

@@ -7,7 +7,7 @@ from simulators.figures import figures
 
 from daemon.alerts import Alerts, Facts, Hysteresis, rules
 from daemon.config import AlertsConfig
-from daemon.telemetry_messages import Alert, Latency, Memory, Percentiles, SelfCheck
+from daemon.telemetry_messages import Alert, Disk, Latency, Memory, Percentiles, SelfCheck
 
 VALUES = st.none() | st.floats(0, 200)
 
@@ -75,6 +75,10 @@ class TestRules:
             ("gpu_memory", Facts(figures(memory_mb=Memory(gpu_used=86, gpu=100))), 86, 85, "warning"),
             ("pool", Facts(figures(memory_mb=Memory(pool_used=91, pool=100))), 91, 90, "warning"),
             ("encoder_drops", Facts(figures(), drop_percent=1.5), 1.5, 1, "warning"),
+            ("disk_full", Facts(figures(disk=Disk(free_mb=99))), 99, 100, "warning"),
+            ("disk_written", Facts(figures(disk=Disk(written_day_mb=1001))), 1001, 1000, "warning"),
+            ("disk_wear", Facts(figures(disk=Disk(wear_percent=100))), 100, 90, "warning"),
+            ("disk_refuses", Facts(figures(disk=Disk(refusal="it is full"))), 1, None, "critical"),
             ("throttling", Facts(figures(throttling=("cpu-throttle-alert",))), 1, None, "critical"),
             ("card_lost", Facts(figures(), audio_problem="no such device"), 1, None, "critical"),
         ],
@@ -95,6 +99,7 @@ class TestRules:
             Facts(figures(ttfa_ms=latency(900, 900)), 19),
             Facts(figures(memory_mb=Memory(gpu_used=85, gpu=100, pool_used=90, pool=100))),
             Facts(figures(), drop_percent=1.0),
+            Facts(figures(disk=Disk(free_mb=100, written_day_mb=1000, written_per_day_mb=9999, wear_percent=90))),
             Facts(figures(memory_mb=Memory(gpu=0, gpu_used=0))),
         ],
     )
@@ -106,6 +111,23 @@ class TestRules:
         assert not judged(full, for_s=59)
         assert not judged(Facts(figures(), audio_problem="gone"), for_s=4)
         assert judged(Facts(figures(), audio_problem="gone"), for_s=7)
+
+    def test_a_disk_with_room_again_clears_its_alert_once_that_is_clear(self) -> None:
+        alerts, now = Alerts(rules(AlertsConfig())), 0.0
+
+        def told(free_mb: float) -> list[str]:
+            nonlocal now
+            found = []
+            for _ in range(70):
+                now += 1
+                facts = Facts(figures(disk=Disk(free_mb=free_mb)))
+                found += [f"{change.alert} {change.state}" for change in alerts.judge(facts, now)]
+            return found
+
+        assert told(5000) == []
+        assert told(0) == ["disk_full raised"]
+        assert told(105) == []
+        assert told(112) == ["disk_full cleared"]
 
     def test_a_bad_voice_says_what_is_wrong_and_a_good_one_clears_it(self) -> None:
         alerts = Alerts(rules(AlertsConfig()))
@@ -119,5 +141,5 @@ class TestRules:
         assert (cleared.alert, cleared.state) == ("self_check", "cleared")
 
     def test_what_is_switched_off_is_not_judged(self) -> None:
-        config = AlertsConfig(throttling=False, card_lost=False, self_check=False)
-        assert not judged(Facts(figures(throttling=("x",)), audio_problem="gone"), config)
+        config = AlertsConfig(throttling=False, card_lost=False, self_check=False, disk_refuses=False)
+        assert not judged(Facts(figures(throttling=("x",), disk=Disk(refusal="full")), audio_problem="gone"), config)

@@ -25,7 +25,7 @@ from daemon.errors import StartError
 from daemon.figures import STAGES
 from daemon.histogram import Rolling
 from daemon.telemetry import Durations, Snapshot
-from daemon.telemetry_messages import Memory, SelfCheck
+from daemon.telemetry_messages import Disk, Memory, SelfCheck
 
 DASHBOARD = Path(prometheus_module.__file__).parent / "grafana/speakd.json"
 PLAIN = Snapshot(figures(), {})
@@ -63,6 +63,7 @@ def full() -> Snapshot:
         throttling=("cpu-throttle-alert",),
         degraded={"jtop": 'it said "no"\n'},
         alerts=("throttling",),
+        disk=Disk(free_mb=2000, written_mb=30, written_day_mb=20, written_per_day_mb=25, wear_percent=40),
         self_check=check,
     )
     return Snapshot(said, durations)
@@ -110,6 +111,10 @@ def test_the_figures_are_those_of_telemetry() -> None:
     assert found["speakd_alert", "throttling"] == 1
     assert found["speakd_degraded", "jtop"] == 1
     assert found["speakd_energy_joules_per_speech_second",] == 5.4
+    assert found["speakd_disk_free_bytes",] == 2000 * 2**20
+    assert found["speakd_written_bytes_total",] == 30 * 2**20
+    assert found["speakd_written_bytes_per_day",] == 25 * 2**20
+    assert found["speakd_flash_wear_ratio",] == 0.4
     assert found["speakd_stage_seconds_count", "response"] == 4
     le = {key[1]: value for key, value in found.items() if key[0].endswith("_seconds_bucket") and key[2] == "response"}
     assert (le["0.01"], le["0.25"], le["0.5"], le["10.0"], le["+Inf"]) == (0, 2, 3, 3, 4)
@@ -120,6 +125,7 @@ def test_what_nobody_knows_is_not_there() -> None:
         names = {key[0] for key in scraped(bridge)}
     assert "speakd_queue" in names
     assert not names & {"speakd_real_time_factor", "speakd_underruns_total", "speakd_power_watts", "speakd_mode"}
+    assert not names & {"speakd_disk_free_bytes", "speakd_written_bytes_total", "speakd_flash_wear_ratio"}
 
 
 def test_before_the_first_figures_there_are_none() -> None:

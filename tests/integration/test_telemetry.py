@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import resource
 import signal
 import threading
 import time
@@ -107,6 +108,25 @@ def test_a_lost_card_is_an_alert(make_daemon: MakeDaemon, controller: Controller
         assert (qos, alert["state"], alert["severity"]) == (1, "raised", "critical")
         assert "nosuchcard" in alert["reason"]
         assert listener.wait_for("telemetry", lambda said: said["alerts"] == ["card_lost"])
+
+
+def test_a_disk_that_takes_nothing_is_an_alert_and_silences_nobody(
+    make_daemon: MakeDaemon, controller: Controller, listener: Listener
+) -> None:
+    """No file of the daemon may grow for a while, which SQLite takes for a disk that fails."""
+    with make_daemon(telemetry=QUICK) as daemon:
+        controller.wait_for_status("online")
+        _, _, told = listener.wait_for("telemetry", lambda said: said["disk"]["free_mb"] is not None)
+        assert told["disk"]["refusal"] == ""
+        unlimited = resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+        assert controller.speak({"id": "a", "text": "Nothing can be written."})[-1]["event"] == "finished"
+        _, _, alert = listener.wait_for("alert", lambda said: said["alert"] == "disk_refuses")
+        assert (alert["state"], alert["severity"]) == ("raised", "critical")
+        assert "journal.db" in alert["reason"]
+        assert listener.wait_for("telemetry", lambda said: "disk_refuses" in said["alerts"])
+        resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, unlimited)
+        assert controller.speak({"id": "b", "text": "It can again."})[-1]["event"] == "finished"
+        listener.wait_for("alert", lambda said: (said["alert"], said["state"]) == ("disk_refuses", "cleared"))
 
 
 def test_what_was_not_heard_while_the_broker_was_away_comes_later(

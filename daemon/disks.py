@@ -1,0 +1,102 @@
+"""How the disks are that speakd writes to: their room, whether they refuse, their wear, and what it has written itself.
+
+A look asks the kernel for what it has in memory: no disk is waited for, and nothing written to try.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from daemon.config import Config, journal_file, phrases_folder, recordings_folder
+from daemon.write_meter import WriteMeter
+from power.wear import read_wear
+
+_IO: Final = Path("/proc/self/io")
+
+
+@dataclass(frozen=True, slots=True)
+class DiskState:
+    """How they were at one moment. None: nobody knows."""
+
+    free_bytes: int | None = None
+    """For us, on the fullest of them."""
+    refusal: str = ""
+    """Why what should be kept is not; empty where it is."""
+    written_bytes: int | None = None
+    """By this process and those that it started and that have ended, handed to the disks since the start. What a file
+    system writes for itself, and a flash memory moves around inside, comes on top."""
+    day_bytes: int | None = None
+    """Of that, within the last 24 hours."""
+    bytes_per_day: float | None = None
+    """At the pace of the last 24 hours; None within the first hour."""
+    wear_percent: int | None = None
+    """Of its life, what the eMMC has used at most."""
+
+
+class Disks:
+    """For the main thread."""
+
+    def __init__(self, folders: Iterable[Path], *, started_at: float, root: Path = Path("/"), io: Path = _IO) -> None:
+        """`folders`: into which we write; those that are not there yet are judged by where they will be made.
+
+        `root`: what /sys starts with; `io`: the kernel's account of this process. Times are of `time.monotonic`.
+        """
+        self._folders = tuple(folders)
+        self._io = io
+        self._wear = read_wear(root)
+        self._meter = WriteMeter(started_at)
+
+    def look(self, now: float, journal_problem: str = "") -> DiskState:
+        """Look at all of them. `journal_problem`: why the journal takes nothing, which it knows best itself."""
+        rooms = [_room(folder) for folder in self._folders]
+        refusals = [journal_problem, *(room for room in rooms if isinstance(room, str))]
+        written = _written(self._io)
+        if written is not None:
+            self._meter.add(written, now)
+        return DiskState(
+            free_bytes=min((room for room in rooms if isinstance(room, int)), default=None),
+            refusal=next((refusal for refusal in refusals if refusal), ""),
+            written_bytes=written,
+            day_bytes=None if written is None else self._meter.day,
+            bytes_per_day=None if written is None else self._meter.per_day,
+            wear_percent=self._wear,
+        )
+
+
+def written_folders(config: Config) -> tuple[Path, ...]:
+    """Give the folders into which a running daemon writes what it should find again."""
+    folders = [journal_file(config).parent]
+    if config.cache.enabled:
+        folders.append(phrases_folder(config))
+    if config.recorder.enabled:
+        folders.append(recordings_folder(config))
+    return tuple(folders)
+
+
+def _room(folder: Path) -> int | str:
+    """Give the bytes that are free for us where a folder is, or why nothing can be written there."""
+    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    try:
+        told = os.statvfs(there)
+    except OSError as error:
+        return f"{folder} cannot be looked at: {error.strerror}"
+    if told.f_flag & os.ST_RDONLY:
+        return f"{folder} is on a disk that is mounted read-only, as the kernel does with one that fails"
+    if not os.access(there, os.W_OK | os.X_OK):
+        return f"{folder} cannot be written by this user"
+    if told.f_files and not told.f_favail:
+        return f"{folder} is on a disk that takes no more files: it has no free inodes"
+    return told.f_bavail * told.f_frsize
+
+
+def _written(file: Path) -> int | None:
+    """Give the bytes that this process has had written; None where the kernel does not count them."""
+    try:
+        lines = dict(line.split(": ") for line in file.read_text(encoding="ascii").splitlines())
+        return max(0, int(lines["write_bytes"]) - int(lines["cancelled_write_bytes"]))
+    except (OSError, ValueError, KeyError):
+        return None
