@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from device.errors import DeviceError, EncoderError, NoEncoderError, SinkError
+from device.file_sink import FileSink
 from device.files import open_output, output_errors
 from device.format import Samples, is_samples
 from device.ogg import OggOpusWriter
@@ -15,7 +16,7 @@ from device.opus import EncoderPool, OpusSettings
 from device.opus_packets import Dial, OpusPackets
 
 
-class OpusSink:
+class OpusSink(FileSink):
     """A `Sink` that writes an Ogg Opus file. Each opening starts the file anew.
 
     A file read while it grows lacks at most half a second, after `drain` at most one packet: the frames that do not
@@ -34,32 +35,12 @@ class OpusSink:
 
         `file`: written to, page by page, and closed in place of one at `path`, which names it.
         """
+        super().__init__(path)
         self._given = file
-        self._path = Path(path)
         self._dial = dial if isinstance(dial, Dial) else Dial(dial or OpusSettings())
         self._packets = OpusPackets(encoders or EncoderPool(), self._dial, self._take)
         self._file: BinaryIO | io.RawIOBase | None = None
         self._ogg: OggOpusWriter | None = None
-
-    @property
-    def description(self) -> str:
-        """The file's path."""
-        return str(self._path)
-
-    @property
-    def pending(self) -> int:
-        """See `Sink.pending`: a file has played what it has taken."""
-        return 0
-
-    @property
-    def period(self) -> int:
-        """See `Sink.period`."""
-        return 0
-
-    @property
-    def underruns(self) -> int:
-        """See `Sink.underruns`."""
-        return 0
 
     @property
     def packets(self) -> int:
