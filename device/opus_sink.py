@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from device.errors import DeviceError, EncoderError, NoEncoderError, SinkError
+from device.errors import EncoderError, NoEncoderError, SinkError
 from device.file_sink import FileSink
 from device.files import open_output, output_errors
 from device.format import Samples, is_samples
@@ -41,11 +41,17 @@ class OpusSink(FileSink):
         self._packets = OpusPackets(encoders or EncoderPool(), self._dial, self._take)
         self._file: BinaryIO | io.RawIOBase | None = None
         self._ogg: OggOpusWriter | None = None
+        self._lookahead = 0
 
     @property
     def packets(self) -> int:
         """How many packets were encoded."""
         return self._packets.count
+
+    @property
+    def left(self) -> Samples | None:
+        """See `OpusPackets.left`."""
+        return self._packets.left
 
     def open(self) -> None:
         """See `Sink.open`. NoEncoderError where there is no encoder; nothing was touched then."""
@@ -59,6 +65,7 @@ class OpusSink(FileSink):
             with output_errors(self._path):
                 file = self._file = self._given or open_output(self._path)
                 rate = self._dial.settings.rate
+                self._lookahead = encoder.lookahead
                 self._ogg = OggOpusWriter(file, pre_skip=encoder.lookahead, vendor=encoder.version, rate=rate)
         except SinkError:
             self.close()
@@ -87,17 +94,31 @@ class OpusSink(FileSink):
         self._opened()
         self._packets.forget()
 
+    def finish(self) -> None:
+        """Complete the file, to the sample, as `close` does, but with what goes wrong: SinkError."""
+        ogg = self._opened()
+        with output_errors(self._path):
+            ogg.finish(self._packets.finish())
+        self._ogg = None
+
     def close(self) -> None:
-        """See `Sink.close`. Completes the file."""
+        """See `Sink.close`. Completes the file; where the encoder fails, with what it made before."""
         ogg, file = self._ogg, self._file
         if ogg is not None:
-            with suppress(OSError, DeviceError):
-                ogg.finish(self._packets.finish())
+            with suppress(OSError):
+                ogg.finish(self._last_frame())
         self._ogg = self._file = None
         self._packets.end()
         if file is not None:
             with suppress(OSError):
                 file.close()
+
+    def _last_frame(self) -> int:
+        """Make the last packets; gives the frames that a decoder shall give out."""
+        if self._packets.left is None:
+            with suppress(EncoderError):
+                return self._packets.finish()
+        return max(0, self._packets.encoded - self._lookahead)
 
     def _opened(self) -> OggOpusWriter:
         if self._ogg is None:
