@@ -169,6 +169,10 @@ class Controls:
         mode = self.settings.mode
         return None if mode == "auto" else Mode(mode)
 
+    def slept(self, for_s: float) -> None:
+        """Take note that the clock stood still for so long."""
+        self._mode_until -= for_s
+
     def expire(self, now: float) -> None:
         """End a mode that was asked for until now."""
         if now >= self._mode_until:

@@ -43,8 +43,12 @@ class Destination:
     """Where one command's samples go. Opened with the first of them: what has none leaves nothing behind.
 
     `take` is called in one thread; all else in the main thread, `finish` once no more samples come. Where there is no
-    Opus encoder the sound goes there as raw PCM.
+    Opus encoder the sound goes there as raw PCM; where it fails on the way, too, if there is a way from one to the
+    other.
     """
+
+    can_change = False
+    """Whether raw PCM may follow Opus."""
 
     def __init__(self, location: str, dial: Dial | None = None) -> None:
         """`dial`: what the encoder does; None where nothing is encoded."""
@@ -56,6 +60,7 @@ class Destination:
         """Why it is raw PCM, which nobody asked for; empty where it is not."""
         self.dropped = 0
         """Packets that were not sent."""
+        self._encoded = 0  # packets, by an encoder that has failed since
         self.writer = self.coded()
 
     def coded(self) -> Writer:
@@ -70,30 +75,60 @@ class Destination:
         """Take samples. SinkError."""
         if not self.begun:
             self.begin()
-        self.writer.write(samples)
+        try:
+            self.writer.write(samples)
+        except SinkError as error:
+            self._go_on_raw(error)
 
     def begin(self) -> None:
         """Open it. SinkError."""
         try:
             self.writer.open()
         except NoEncoderError as error:
-            self.fallback = error.reason
-            self.writer = self.raw()
-            self.writer.open()
+            self._open_raw(error)
         self.begun = True
+
+    def _open_raw(self, error: SinkError) -> None:
+        self.fallback = error.reason
+        self.writer = self.raw()
+        self.writer.open()
+
+    def _go_on_raw(self, error: SinkError) -> None:
+        """Write as raw PCM what the encoder left over when it failed; the error again where that cannot be."""
+        coder = self.writer
+        if not isinstance(coder, OpusSink | RtpSink) or coder.left is None or (coder.packets and not self.can_change):
+            raise error
+        self._encoded = coder.packets
+        coder.close()
+        self.discard()
+        self._open_raw(error)
+        self.writer.write(coder.left)
+
+    def discard(self) -> None:
+        """Do away with what an encoder began that has failed."""
 
     def finish(self, *, keep: bool) -> None:
         """Complete it; SinkError where that fails. Not to be kept, it may stay incomplete."""
         try:
             if self.begun and keep:
-                self.writer.drain()
+                self._complete()
         finally:
             self.writer.close()
+
+    def _complete(self) -> None:
+        try:
+            if isinstance(self.writer, OpusSink):
+                self.writer.finish()
+            else:
+                self.writer.drain()
+        except SinkError as error:
+            self._go_on_raw(error)
+            self.writer.drain()
 
     @property
     def packets(self) -> int:
         """How many packets were encoded."""
-        return self.writer.packets if isinstance(self.writer, OpusSink | RtpSink) else 0
+        return self._encoded + (self.writer.packets if isinstance(self.writer, OpusSink | RtpSink) else 0)
 
 
 class FileDestination(Destination):
@@ -115,6 +150,11 @@ class FileDestination(Destination):
     def coded(self) -> Writer:
         """See `Destination.coded`."""
         return OpusSink(self._part, self._file_dial, encoders=self._encoders) if self._encodes else WavSink(self._part)
+
+    def discard(self) -> None:
+        """See `Destination.discard`."""
+        with contextlib.suppress(OSError):
+            self._part.unlink(missing_ok=True)
 
     def raw(self) -> Writer:
         """See `Destination.raw`."""
@@ -141,8 +181,7 @@ class FileDestination(Destination):
         except OSError as error:
             raise SinkError(str(self._path), f"cannot be written: {error.strerror}", "see render.folder") from error
         finally:
-            with contextlib.suppress(OSError):
-                self._part.unlink(missing_ok=True)
+            self.discard()
 
 
 class StreamDestination(Destination):
@@ -153,16 +192,28 @@ class StreamDestination(Destination):
         self._send = send
         self._encoders = encoders
         self._stream_dial = dial
+        self._headers: list[bytes] = []
+        """Pages that wait for the first one with sound: until then it may still become raw PCM."""
+        self._sounds = False
         super().__init__(topic, dial)
 
     def coded(self) -> Writer:
         """See `Destination.coded`."""
-        pages = _Pages(lambda page: self._send(page, OPUS_TYPE))
-        return OpusSink(self.location, self._stream_dial, encoders=self._encoders, file=pages)
+        return OpusSink(self.location, self._stream_dial, encoders=self._encoders, file=_Pages(self._send_opus))
+
+    def discard(self) -> None:
+        """See `Destination.discard`."""
+        self._headers.clear()
 
     def raw(self) -> Writer:
         """See `Destination.raw`."""
         return WavSink(self.location, file=_Pages(lambda page: self._send(page, WAV_TYPE)))
+
+    def _send_opus(self, page: bytes) -> None:
+        self._sounds = self._sounds or packets_on_page(page) > 0
+        self._headers.append(page)
+        while self._sounds and self._headers:
+            self._send(self._headers.pop(0), OPUS_TYPE)
 
     def lose(self, page: bytes, error: Exception) -> None:
         """Take note that a piece could not be sent."""
@@ -172,6 +223,8 @@ class StreamDestination(Destination):
 
 class RtpDestination(Destination):
     """Packets to an RTP target, in real time: it ends later than its rendering."""
+
+    can_change = True  # each packet says what it is, and the SDP names both kinds
 
     def __init__(
         self, target: str, dial: Dial, encoders: EncoderPool, utterance: RtpUtterance, start: Callable[[], None]

@@ -53,6 +53,9 @@ _PACKET_HEAD: Final = 6
 
 _LONGEST_REPLY_TO: Final = 512
 
+_PATIENCE: Final = 1.5
+"""MQTT 5, 3.1.2.10: times the keep-alive after which a broker that has heard nothing closes the connection."""
+
 _SHORTEST_S: Final = 0.001
 """Of an expiry whose last second the message has spent on the way."""
 
@@ -64,6 +67,7 @@ class Link:
         """Prepare, connect to nothing. BrokerConfigError where the configuration is of no use."""
         self._max_text_chars = config.limits.max_text_chars
         self._largest = config.mqtt.max_payload_bytes
+        self._keepalive_s = config.mqtt.keepalive_s
         device = config.device
         self.topics: Final = Topics(config.mqtt.topic_prefix, device.name, device.groups, renders=config.render.shared)
         self._post = post
@@ -98,6 +102,11 @@ class Link:
     def still_s(self, now: float) -> float:
         """See `Connection.still_s`."""
         return self._connection.still_s(now)
+
+    def slept(self, for_s: float) -> None:
+        """Connect anew after a suspension in which the broker must have given us up, and could not tell us."""
+        if for_s >= _PATIENCE * self._keepalive_s:
+            self._connection.renew()
 
     def subscribe(self) -> None:
         """Ask for commands; needed after each `Connected`. `Subscribed` is the answer."""

@@ -89,6 +89,10 @@ class Loudspeaker:
         self._heard_at = time.monotonic()
         self._awake = True
 
+    def slept(self) -> None:
+        """Take note that the whole machine slept, and this with it."""
+        self._awake = False
+
     def care_in_s(self) -> float | None:
         """Tell when `tend` is wanted, while nothing is said; None: not at all."""
         manners, now = self._manners, time.monotonic()

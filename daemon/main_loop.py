@@ -37,6 +37,7 @@ from daemon.journal import Clock, Journal
 from daemon.link import Link
 from daemon.service import Service
 from daemon.supervision import Supervision
+from daemon.suspension import Suspension
 from daemon.telemetry import Desk
 
 _LOG = logging.getLogger(__name__)
@@ -63,13 +64,16 @@ class MainLoop:
         self._parts = parts
         self._speaker = parts.service.speaker
         self._link = parts.link
+        self._suspension = Suspension()
 
     def serve(self) -> int:
         """Serve; gives the exit status."""
         parts = self._parts
         while True:
             parts.desk.tend(time.monotonic())
-            match self._next():
+            message = self._next()
+            self._catch_up()
+            match message:
                 case Stop(reason):
                     _LOG.info("stopping: %s", reason)
                     return 0
@@ -89,8 +93,16 @@ class MainLoop:
                     self._publish(page)
                 case RenderEnded() as rendered:
                     self._complete(rendered)
-                case message:
+                case _:
                     self._take(message)
+
+    def _catch_up(self) -> None:
+        """Where the machine was suspended, tell those who wait by a clock that stood still; before what is too late."""
+        if slept_s := self._suspension.slept_s():
+            _LOG.info("the machine was suspended for %.0f s", slept_s)
+            self._speaker.slept(slept_s, Clock.now())
+            self._parts.service.slept()
+            self._link.slept(slept_s)
 
     def _note_told(self, number: int) -> None:
         """Take note of what the broker has."""

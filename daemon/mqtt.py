@@ -190,6 +190,10 @@ class Connection:
                 broker_socket.hang_up(self._client.socket())
         self._client.loop_stop()
 
+    def renew(self) -> None:
+        """Give up a connection that only seems to be there, and make another."""
+        broker_socket.hang_up(self._client.socket())
+
     def still_s(self, now: float) -> float:
         """Tell for how long paho's thread has not moved though it should have. 0 while there is no connection."""
         return max(0.0, now - self._client.moved_at) if self._client.is_connected() else 0.0

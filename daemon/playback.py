@@ -189,6 +189,11 @@ class Playback:
         for waiting in self.queue.take_expired(now):
             self._ledger.expire(waiting, now)
 
+    def slept(self, for_s: float, now: float) -> None:
+        """Take note that the clock stood still: who waits has waited for that long too."""
+        self.queue.age(for_s)
+        self.expire(now)
+
     def wake(self, now: float) -> None:
         """Do what has become due: end those whose time is over, and go on after a rest."""
         self.expire(now)

@@ -54,13 +54,14 @@ class _End:
 class _Care(Enum):
     WAKE = "wake"
     LEVEL = "level"
+    SLEPT = "slept"
 
 
 _Item: TypeAlias = "tuple[Job, AudioChunk] | _End | _Care | None"
 
 
 class Player(Worker):
-    """Owns the sink. `play` and `end` may be called by any one thread, `stop`, `wake` and `set_volume` by any."""
+    """Owns the sink. `play` and `end` may be called by any one thread, all else by any."""
 
     def __init__(
         self,
@@ -96,6 +97,10 @@ class Player(Worker):
     def wake(self) -> None:
         """Say that an utterance is being computed: a sink that sleeps is opened and woken up meanwhile."""
         self._items.put(_Care.WAKE)
+
+    def slept(self) -> None:
+        """Say that the machine was suspended: a loudspeaker that needs waking needs it again."""
+        self._items.put(_Care.SLEPT)
 
     def set_volume(self, volume: float, *, muted: bool = False) -> None:
         """Have all that is heard from now on at this volume, see `daemon.level`; its peaks are limited."""
@@ -166,6 +171,8 @@ class Player(Worker):
     def _care(self, what: _Care) -> None:
         if self._level.changed:
             self._level.settle()
+        if what is _Care.SLEPT:
+            self._speaker.slept()
         if what is _Care.WAKE and not self._began:
             with contextlib.suppress(SinkError):  # who speaks will meet it again
                 self._speaker.open()

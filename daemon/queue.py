@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from daemon.commands import Priority, Speak
 from daemon.errors import PayloadError
@@ -83,6 +83,12 @@ class SpeakQueue:
     def put(self, waiting: Waiting) -> None:
         """Add a command, or put one back that was interrupted: for that there is always room."""
         bisect.insort(self._waiting, waiting, key=lambda w: w.sort_key)
+
+    def age(self, by_s: float) -> None:
+        """Make all that wait older than the clock says, which stood still for so long."""
+        self._waiting = [
+            replace(w, received_at=w.received_at - by_s, deadline=w.deadline - by_s) for w in self._waiting
+        ]
 
     def pop(self, *, critical_only: bool = False) -> Waiting | None:
         """Take the next to speak, if any."""

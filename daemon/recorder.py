@@ -120,7 +120,7 @@ class Recorder(Worker):
                     else:
                         sink.write(item)
                         frames += item.size
-                sink.drain()
+                sink.finish()
             beside = {
                 "id": said.id,
                 "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),

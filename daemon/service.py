@@ -158,6 +158,10 @@ class Service:
         """Name -> for how long a thread has not moved though it should have, at a moment of `time.monotonic`."""
         return {"the engine": self._engine.pulse.still_s, "the player": self._player.pulse.still_s}
 
+    def slept(self) -> None:
+        """Take note that the machine was suspended."""
+        self._player.slept()
+
     def start(self) -> Voice:
         """Start the threads, the engine's first, which loads and warms the default voice; gives the voice.
 

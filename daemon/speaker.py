@@ -194,6 +194,11 @@ class Speaker:
             self._playback.queue.put(waiting)
         self._playback.next(now)
 
+    def slept(self, for_s: float, at: Clock) -> None:
+        """Take note that the machine was suspended for so long, before the first message after that."""
+        self._controls.slept(for_s)
+        self._playback.slept(for_s, at.monotonic)
+
     def handle(self, message: Inbox, at: Clock) -> None:
         """Make one transition at this time. Messages that concern nobody here are passed over."""
         now = at.monotonic

@@ -36,6 +36,8 @@ class OpusPackets:
         self._carry: Samples = np.zeros(_LONGEST, np.float32)
         self._carried = 0
         self._encoded = 0
+        self.left: Samples | None = None
+        """A copy of what no packet holds, once the encoder has failed: somebody else may go on from there."""
         self.count = 0
         """Packets so far."""
 
@@ -43,11 +45,29 @@ class OpusPackets:
         """Take an encoder; EncoderError where there can be none."""
         self._encoder = self._encoders.take(self._dial.settings)
         self._carried = self._encoded = self.count = 0
+        self.left = None
         return self._encoder
 
+    @property
+    def encoded(self) -> int:
+        """Frames that are in packets."""
+        return self._encoded
+
+    @property
+    def taken(self) -> int:
+        """Frames that were taken in all."""
+        return self._encoded + self._carried
+
     def write(self, samples: Samples) -> None:
-        """Take samples."""
-        encoder = self._began()
+        """Take samples. EncoderError; `left` has them then."""
+        encoder, start = self._began(), self.taken
+        try:
+            self._write(encoder, samples)
+        except EncoderError:
+            self._keep(start, samples)
+            raise
+
+    def _write(self, encoder: OpusEncoder, samples: Samples) -> None:
         rest = self._fill(encoder, samples) if self._carried else samples
         while len(rest) and not self._carried:
             self._follow(encoder)
@@ -57,26 +77,42 @@ class OpusPackets:
             self._encode(encoder, rest[: encoder.frame])
             rest = rest[encoder.frame :]
 
+    def _keep(self, start: int, samples: Samples) -> None:
+        """Copy what no packet holds: of the frames before `start` and of `samples`, which begin there."""
+        carried = max(0, start - self._encoded)
+        self.left = np.concatenate([self._carry[:carried], samples[max(0, self._encoded - start) :]])
+
     def forget(self) -> None:
         """Forget what does not fill a packet yet."""
         self._carried = 0
 
     def finish(self) -> int:
-        """Fill up the last packets with silence, until a decoder has given out all; gives the frames taken in all."""
+        """Fill up the last packets with silence, until a decoder has given out all; gives the frames taken in all.
+
+        EncoderError; `left` has the rest then.
+        """
         encoder = self._began()
-        length = self._encoded + self._carried
+        length = self.taken
         # The last frame leaves a decoder one lookahead later, so there is always a packet to add, and the mark of
         # a file's last page stands on one with sound.
-        while self._encoded < length + encoder.lookahead:
-            self._carry[self._carried :] = 0
-            self._encode(encoder, self._carry[: encoder.frame])
-            self._carried = 0
+        try:
+            while self._encoded < length + encoder.lookahead:
+                self._carry[self._carried :] = 0
+                self._encode(encoder, self._carry[: encoder.frame])
+                self._carried = 0
+        except EncoderError:
+            self._keep(length, self._carry[:0])
+            raise
         return length
 
     def end(self) -> None:
-        """Give the encoder back. Idempotent."""
+        """Give the encoder back, or free it where it has failed. Idempotent."""
         encoder, self._encoder = self._encoder, None
-        if encoder is not None:
+        if encoder is None:
+            return
+        if self.left is not None:
+            encoder.close()
+        else:
             self._encoders.give_back(encoder)
 
     def _began(self) -> OpusEncoder:

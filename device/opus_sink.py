@@ -7,7 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from device.errors import DeviceError, EncoderError, NoEncoderError, SinkError
+from device.errors import EncoderError, NoEncoderError, SinkError
+from device.file_sink import FileSink
 from device.files import open_output, output_errors
 from device.format import Samples, is_samples
 from device.ogg import OggOpusWriter
@@ -15,7 +16,7 @@ from device.opus import EncoderPool, OpusSettings
 from device.opus_packets import Dial, OpusPackets
 
 
-class OpusSink:
+class OpusSink(FileSink):
     """A `Sink` that writes an Ogg Opus file. Each opening starts the file anew.
 
     A file read while it grows lacks at most half a second, after `drain` at most one packet: the frames that do not
@@ -34,37 +35,23 @@ class OpusSink:
 
         `file`: written to, page by page, and closed in place of one at `path`, which names it.
         """
+        super().__init__(path)
         self._given = file
-        self._path = Path(path)
         self._dial = dial if isinstance(dial, Dial) else Dial(dial or OpusSettings())
         self._packets = OpusPackets(encoders or EncoderPool(), self._dial, self._take)
         self._file: BinaryIO | io.RawIOBase | None = None
         self._ogg: OggOpusWriter | None = None
-
-    @property
-    def description(self) -> str:
-        """The file's path."""
-        return str(self._path)
-
-    @property
-    def pending(self) -> int:
-        """See `Sink.pending`: a file has played what it has taken."""
-        return 0
-
-    @property
-    def period(self) -> int:
-        """See `Sink.period`."""
-        return 0
-
-    @property
-    def underruns(self) -> int:
-        """See `Sink.underruns`."""
-        return 0
+        self._lookahead = 0
 
     @property
     def packets(self) -> int:
         """How many packets were encoded."""
         return self._packets.count
+
+    @property
+    def left(self) -> Samples | None:
+        """See `OpusPackets.left`."""
+        return self._packets.left
 
     def open(self) -> None:
         """See `Sink.open`. NoEncoderError where there is no encoder; nothing was touched then."""
@@ -78,6 +65,7 @@ class OpusSink:
             with output_errors(self._path):
                 file = self._file = self._given or open_output(self._path)
                 rate = self._dial.settings.rate
+                self._lookahead = encoder.lookahead
                 self._ogg = OggOpusWriter(file, pre_skip=encoder.lookahead, vendor=encoder.version, rate=rate)
         except SinkError:
             self.close()
@@ -106,17 +94,31 @@ class OpusSink:
         self._opened()
         self._packets.forget()
 
+    def finish(self) -> None:
+        """Complete the file, to the sample, as `close` does, but with what goes wrong: SinkError."""
+        ogg = self._opened()
+        with output_errors(self._path):
+            ogg.finish(self._packets.finish())
+        self._ogg = None
+
     def close(self) -> None:
-        """See `Sink.close`. Completes the file."""
+        """See `Sink.close`. Completes the file; where the encoder fails, with what it made before."""
         ogg, file = self._ogg, self._file
         if ogg is not None:
-            with suppress(OSError, DeviceError):
-                ogg.finish(self._packets.finish())
+            with suppress(OSError):
+                ogg.finish(self._last_frame())
         self._ogg = self._file = None
         self._packets.end()
         if file is not None:
             with suppress(OSError):
                 file.close()
+
+    def _last_frame(self) -> int:
+        """Make the last packets; gives the frames that a decoder shall give out."""
+        if self._packets.left is None:
+            with suppress(EncoderError):
+                return self._packets.finish()
+        return max(0, self._packets.encoded - self._lookahead)
 
     def _opened(self) -> OggOpusWriter:
         if self._ogg is None:

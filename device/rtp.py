@@ -171,6 +171,11 @@ class RtpSink:
         """How many packets were encoded."""
         return self._opus.count
 
+    @property
+    def left(self) -> Samples | None:
+        """See `OpusPackets.left`."""
+        return self._opus.left
+
     def open(self) -> None:
         """Take an encoder; NoEncoderError where there is none."""
         try:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.errors import SinkError
+from device.file_sink import FileSink
 from device.files import open_output, output_errors
 from device.format import CHANNELS, RATE, Samples
 
@@ -26,7 +27,7 @@ MOST_FRAMES: Final = (2**32 - 1 - 36) // SAMPLE_BYTES
 """RIFF counts bytes in 32 bits, 36 of them its own header: 12.4 hours."""
 
 
-class WavSink:
+class WavSink(FileSink):
     """A `Sink` that writes 16-bit mono PCM. Each opening starts the file anew.
 
     After each drain the file is complete. On a pipe the header cannot be corrected later, so it announces the
@@ -35,34 +36,14 @@ class WavSink:
 
     def __init__(self, path: Path | str, *, file: io.RawIOBase | None = None) -> None:
         """Take note of it. `file`: written to, and closed, in place of one at `path`, which names it."""
+        super().__init__(path)
         self._given = file
-        self._path = Path(path)
         self._file: BinaryIO | None = None
         self._wav: wave.Wave_write | None = None
         self._seekable = True
         self._frames = 0
         self._floats: Samples = np.empty(SCRATCH, np.float32)
         self._integers: NDArray[np.int16] = np.empty(SCRATCH, "<i2")
-
-    @property
-    def description(self) -> str:
-        """The file's path."""
-        return str(self._path)
-
-    @property
-    def pending(self) -> int:
-        """See `Sink.pending`: a file has played what it has taken."""
-        return 0
-
-    @property
-    def period(self) -> int:
-        """See `Sink.period`."""
-        return 0
-
-    @property
-    def underruns(self) -> int:
-        """See `Sink.underruns`."""
-        return 0
 
     def open(self) -> None:
         """See `Sink.open`."""

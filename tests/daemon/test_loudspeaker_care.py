@@ -148,6 +148,18 @@ class TestSleep:
         gap = int(np.diff(speech).max())
         assert gap < 0.3 * RATE, "the second one was awake"
 
+    def test_it_is_woken_up_again_after_the_machine_slept(self) -> None:
+        sink = Heard(paced=False)
+        bench = Bench(sink, manners=Manners(clicks=True, keeps=True, wake_s=0.1, wake_after_s=3600))
+        bench.player.start()
+        for _ in range(2):
+            play_ones(bench, Job("a"), 960)
+            bench.until_end()
+            bench.player.slept()
+        bench.stop()
+        speech = np.flatnonzero(sink.all == 1)
+        assert int(np.diff(speech).max()) >= 0.1 * RATE
+
     def test_it_is_woken_up_again_after_its_time(self) -> None:
         sink = Heard(paced=False)
         bench = Bench(sink, manners=Manners(clicks=True, keeps=True, wake_s=0.1, wake_after_s=0))

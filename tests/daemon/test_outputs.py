@@ -3,66 +3,24 @@
 from __future__ import annotations
 
 import itertools
-import queue
-import socket
 import struct
 import subprocess
 import sys
 import threading
 import time
 import wave
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from simulators.output_bench import Receiver, Rig, opusinfo, tone
 
 from daemon.commands import Speak, StreamQuality
-from daemon.config import Config, EncoderConfig, RenderConfig, RtpConfig
 from daemon.errors import PayloadError
-from daemon.inbox import AudioPage, Inbox, RenderEnded, RenderStarted
-from daemon.outputs import Outputs
-from device.format import PERIOD, RATE, Samples
-
-TIMEOUT_S = 10
-
-
-def tone(frames: int) -> Samples:
-    return (0.3 * np.sin(2 * np.pi * 440 * np.arange(frames) / RATE)).astype(np.float32)
-
-
-class Rig:
-    def __init__(self, folder: Path, targets: tuple[str, ...] = (), **encoder: Any) -> None:  # noqa: ANN401
-        self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
-        config = Config(
-            render=RenderConfig(folder=str(folder), file_format="opus"),
-            encoder=EncoderConfig(**encoder),
-            rtp=RtpConfig(targets=targets),
-        )
-        self.outputs = Outputs(config, topic_of=lambda name: f"audio/{name}", post=self.posted.put)
-        self.pages: list[AudioPage] = []
-        self.started: list[RenderStarted] = []
-
-    def begin(self, **fields: Any) -> Callable[[Samples], None]:  # noqa: ANN401
-        self.stopped = threading.Event()
-        return self.outputs.begin(Speak(text="", **fields), stopped=self.stopped)[0]
-
-    def end(self, command_id: str) -> RenderEnded:
-        """Say that all is rendered; gives the end that is told."""
-        done = self.outputs.end(RenderEnded(command_id, time.monotonic(), 1.0))
-        deadline = time.monotonic() + TIMEOUT_S
-        while done is None or not self.posted.empty():
-            message = self.posted.get(timeout=deadline - time.monotonic())
-            if isinstance(message, AudioPage):
-                self.pages.append(message)
-            elif isinstance(message, RenderStarted):
-                self.started.append(message)
-            else:
-                assert isinstance(message, RenderEnded), message
-                done = self.outputs.end(message)
-        return done
+from daemon.inbox import AudioPage
+from device.format import PERIOD, RATE
 
 
 @pytest.fixture
@@ -70,12 +28,6 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
     rig = Rig(tmp_path)
     with closing(rig.outputs):
         yield rig
-
-
-def opusinfo(path: Path) -> str:
-    done = subprocess.run(["opusinfo", path], capture_output=True, text=True, check=True)  # noqa: S607
-    assert "WARNING" not in done.stdout + done.stderr
-    return done.stdout
 
 
 def test_pages_of_several_streams_can_be_joined_and_played(rig: Rig, tmp_path: Path) -> None:
@@ -188,19 +140,6 @@ def test_lost_pages_are_counted_and_told_of(tmp_path: Path, caplog: pytest.LogCa
     assert rig.outputs.counts.packets > 140
     assert "25 of" in caplog.text
     rig.outputs.close()
-
-
-class Receiver:
-    """A UDP socket, and when what came."""
-
-    def __init__(self) -> None:
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.bind(("127.0.0.1", 0))
-        self.socket.settimeout(1.0)
-        self.target = f"127.0.0.1:{self.socket.getsockname()[1]}"
-
-    def receive(self, packets: int) -> list[tuple[float, bytes]]:
-        return [(time.monotonic(), self.socket.recv(2000)) for _ in range(packets)]
 
 
 @pytest.fixture

@@ -632,6 +632,21 @@ class TestControl:
 
 
 class TestExpiry:
+    def test_a_machine_that_slept_makes_all_that_waits_older(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.speak("b", expires_s=3600)
+        bench.speak("c", expires_s=10_000)
+        bench.control(ModeSet(mode="efficiency", for_s=3600))
+        bench.now = 1.0
+        bench.speaker.slept(7200.0, Clock("boot", bench.now, PLAUSIBLE_WALL + 7201))
+        expired = bench.events[-1]
+        assert isinstance(expired, Expired)
+        assert (expired.id, expired.waited_s) == ("b", 7201.0)
+        bench.handle(Tick())
+        assert bench.speaker.settings.mode == "auto"
+        bench.end("a")
+        assert bench.began == ["a", "c"]
+
     def test_what_waited_too_long_is_told_and_not_spoken(self, bench: Bench) -> None:
         bench.speak("a")
         bench.speak("b", expires_s=5)
