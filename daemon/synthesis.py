@@ -25,13 +25,11 @@ from daemon.worker import Worker
 from device.errors import DeviceError, PoolClosedError
 from device.format import RATE, Samples, seconds
 from device.memory import AudioChunk
-from engines.blends import read_vector
-from engines.casting import Casting, in_its_languages
+from engines.casting import Casting, Wish, direct
 from engines.errors import AbandonedError, SpeechError, excerpt
 from engines.pack_info import AnyInfo
 from engines.precedence import Precedence
 from engines.shelf import VoiceShelf
-from engines.styles import dressed, find
 from engines.synthesizer import Cast, Synthesizer, Tally, Utterance
 from engines.text.script import Passage
 from engines.text.ssml import script_of
@@ -68,6 +66,13 @@ class Order:
     """A name or a blend."""
     style_vector: str = ""
     """In base64, in place of it."""
+
+    @property
+    def wish(self) -> Wish:
+        """What it asks of who speaks."""
+        return Wish(
+            self.voice, self.language, self.speaker, self.style, self.style_vector, gain=self.gain, rate=self.rate
+        )
 
 
 class _GiveBack:
@@ -232,22 +237,16 @@ class SynthesisThread(Worker):
 
         try:
             script = script_of(order.text, ssml=order.ssml)
-            style, vector = find(order.style, self._shelf.styles), read_vector(order.style_vector)
-            gain, rate = order.gain * style.gain, order.rate * style.rate
-            voice = self._shelf.get_or_usual(order.voice or style.voice, order.language, tally.warn)
-            if not (order.voice or order.language or order.style or vector) and order.speaker is None:
-                script, voice = in_its_languages(script, self._shelf, voice)
-            self._voice = voice
-            usual = self._shelf.delivery(voice, speaker=order.speaker, gain=gain, rate=rate)
-            delivery = dressed(usual, voice.info, style, vector, self._shelf.styles)
-            utterance = Utterance(script, delivery, self._shelf.seed, gain)
+            script, casting = direct(script, order.wish, self._shelf, tally.warn)
+            voice = self._voice = casting.own
+            utterance = Utterance(script, casting.delivery, self._shelf.seed, casting.volume)
             if order.clip is not None:
                 phrase = _Phrase("", Phrase(order.clip), keep=False)
             else:
                 phrase = self._find(utterance, voice, again=job.start > 0) if order.cache else _NOT_KEPT
             if phrase.recording is None:
                 seeded = replace(utterance, seed=order.seed if utterance.seed is None else utterance.seed)
-                cast = self._cast(Casting(self._shelf, voice, delivery, tally.warn, gain=gain, rate=rate))
+                cast = self._cast(casting)
                 chunks = self._synthesizer.chunks(seeded, cast, tally, stopped, start=job.start)
             else:
                 job.words.extend(lead + word for word in phrase.recording.words)
