@@ -11,7 +11,8 @@ from daemon.events import Event, Failed, Finished, Rejected, Started
 from daemon.histogram import Ratio, Rolling
 from daemon.inbox import Inbox, PlaybackEnded, PlaybackStarted, SynthesisEnded
 from daemon.stages import Stages
-from daemon.telemetry_messages import Latency, Memory, Percentiles, SelfCheck, Telemetry
+from daemon.telemetry_messages import Latency, Memory, Percentiles, SelfCheck, Telemetry, VoiceLoads
+from engines.voice_memory import Loads
 from power.mode import Decision
 from power.reading import Reading
 
@@ -45,6 +46,8 @@ class Vitals:
     encoder_packets: int | None = None
     encoder_drops: int | None = None
     lost: int = 0
+    voices: Mapping[str, Loads] = field(default_factory=dict)
+    """Those that were loaded for the loudspeaker so far, by name."""
     degraded: Mapping[str, str] = field(default_factory=dict)
     """Source of figures -> why it says less than it could."""
 
@@ -153,6 +156,7 @@ class Figures:
             speaking=vitals.speaking,
             restarts=self._restarts,
             memory_mb=_memory(vitals, reading),
+            voices={name: _loads(voice) for name, voice in vitals.voices.items()},
             gpu_load=_rounded(reading.loads.get("gpu"), 3) if reading else None,
             cpu_load=_rounded(reading.loads.get("cpu"), 3) if reading else None,
             clocks_mhz=_clocks(reading),
@@ -234,6 +238,16 @@ def _memory(vitals: Vitals, reading: Reading | None) -> Memory:
         gpu_used=mb(total - free) if free is not None and total is not None else None,
         gpu=mb(total),
         available=mb(reading.memory_available) if reading else None,
+    )
+
+
+def _loads(voice: Loads) -> VoiceLoads:
+    return VoiceLoads(
+        loaded=voice.loaded,
+        load_s=round(voice.load_s, 3),
+        loads=voice.loads,
+        releases=voice.releases,
+        memory_mb=round(voice.bytes / _MB, 1),
     )
 
 

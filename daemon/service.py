@@ -201,6 +201,7 @@ class Service:
             buffer_bytes=pool.capacity * SAMPLE_BYTES,
             gpu_free_bytes=free,
             gpu_total_bytes=total,
+            voices=self._engine.voices,
         )
 
     def verify(self, voice: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -35,6 +35,7 @@ from engines.text.script import Passage
 from engines.text.ssml import script_of
 from engines.vits import Delivery
 from engines.voice import Voice
+from engines.voice_memory import Loads
 
 _LOG = logging.getLogger(__name__)
 
@@ -136,6 +137,8 @@ class SynthesisThread(Worker):
         """What speaks to nobody."""
         self.gpu_memory: tuple[int, int] | None = None
         """Free and all bytes after the last utterance; None where there is no GPU. To be read by any thread."""
+        self.voices: Mapping[str, Loads] = {}
+        """Those that were loaded so far, after the last utterance. To be read by any thread."""
 
     def say(self, order: Order) -> None:
         """Queue an utterance; from any thread."""
@@ -304,7 +307,8 @@ class SynthesisThread(Worker):
         return not self._orders.empty()
 
     def _measure(self) -> None:
-        """Take note of the GPU's memory. Where the GPU does not even say that, the next window will tell why."""
+        """Take note of what voices and GPU take. Where the GPU does not say that, the next window will tell why."""
+        self.voices = self._shelf.counts
         self.gpu_memory = None
         with suppress(DeviceError):
             self.gpu_memory = self._gpu_memory()
@@ -360,6 +364,7 @@ class SynthesisThread(Worker):
                 self._shelf.get()
             except SpeechError as error:
                 _LOG.warning("the voice %r of voice.preload cannot be loaded: %s", excerpt(name), error)
+            self._measure()
             return
         text = self._unprepared.pop(0)
         try:

@@ -16,7 +16,7 @@ from engines.styles import Style
 from engines.text.gaps import NO_GAPS, Gaps
 from engines.vits import Delivery
 from engines.voice import Voice
-from engines.voice_memory import LoadedVoices
+from engines.voice_memory import LoadedVoices, Loads
 
 _LOG = logging.getLogger(__name__)
 
@@ -101,6 +101,11 @@ class VoiceShelf:
     def load_s(self) -> float:
         """Time spent loading voices so far."""
         return self._loaded.load_s
+
+    @property
+    def counts(self) -> Mapping[str, Loads]:
+        """Of each voice that was ever loaded, by name."""
+        return self._loaded.counts
 
     @property
     def loaded(self) -> list[Voice]:

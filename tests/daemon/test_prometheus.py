@@ -25,7 +25,7 @@ from daemon.errors import StartError
 from daemon.figures import STAGES
 from daemon.histogram import Rolling
 from daemon.telemetry import Durations, Snapshot
-from daemon.telemetry_messages import Memory, SelfCheck
+from daemon.telemetry_messages import Memory, SelfCheck, VoiceLoads
 
 DASHBOARD = Path(prometheus_module.__file__).parent / "grafana/speakd.json"
 PLAIN = Snapshot(figures(), {})
@@ -64,6 +64,7 @@ def full() -> Snapshot:
         degraded={"jtop": 'it said "no"\n'},
         alerts=("throttling",),
         self_check=check,
+        voices={"kokoro": VoiceLoads(loaded=False, load_s=1.5, loads=3, releases=3, memory_mb=330)},
     )
     return Snapshot(said, durations)
 
