@@ -110,6 +110,9 @@ def test_the_figures_are_those_of_telemetry() -> None:
     assert found["speakd_mode", "latency"] == 0
     assert found["speakd_alert", "throttling"] == 1
     assert found["speakd_degraded", "jtop"] == 1
+    assert found["speakd_voice_loaded", "kokoro"] == 0
+    assert found["speakd_voice_load_seconds", "kokoro"] == 1.5
+    assert found["speakd_voice_loads_total", "kokoro"] == found["speakd_voice_releases_total", "kokoro"] == 3
     assert found["speakd_energy_joules_per_speech_second",] == 5.4
     assert found["speakd_stage_seconds_count", "response"] == 4
     le = {key[1]: value for key, value in found.items() if key[0].endswith("_seconds_bucket") and key[2] == "response"}

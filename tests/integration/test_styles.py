@@ -54,7 +54,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     settings = {
         "voice": {"default": "kokoro-en-us", "seed": 1, "preload": ["nobody", "tiny"]},
         "styles": {"named": STYLES},
-        "memory": {"voices_limit_mb": 1},  # less than the smaller of both takes
+        "memory": {"voices_limit_mb": 1},  # less than the styles of the one take: never both
         "telemetry": {"interval_s": 1},
     }
     with (
