@@ -66,10 +66,9 @@ def key_of(utterance: Utterance, voice: Voice, readings: str) -> str:
     """Name a phrase by all that decides how it sounds. `readings`: see `Synthesizer.fingerprint`."""
     delivery = utterance.delivery
     parts = (
-        sorted(voice.info.files.items()),
-        sorted(voice.info.sources.items()),
+        voice.info.model_dump_json(),  # the hashes of its files too
+        voice.fingerprint,
         _espeak_version(),
-        voice.info.language,
         [_content(passage) for passage in utterance.script.passages],
         readings,
         delivery.speaker,

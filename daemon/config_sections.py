@@ -136,11 +136,18 @@ class VoiceConfig(Section):
         default="", description=f'Folder of imported voices, "" for packs/ in the service\'s state folder; {TEXT}'
     )
     default: Text = Field(default="", description=f'Pack that speaks, "" for the only or the first one by name; {TEXT}')
+    for_languages: tuple[Text, ...] = Field(
+        default=(),
+        strict=False,  # TOML has arrays only
+        max_length=100,
+        description="Packs that come before others of the same language where a text's language decides who speaks, "
+        "the default one always being first; list of up to 100 names",
+    )
     speaker: int | None = Field(
         default=None,
         ge=0,
         le=10000,
-        description="Speaker of a voice that has several, the voice's own choice if left out; number",
+        description="Speaker of the default voice where that has several, its own choice if left out; number",
         examples=[0],
     )
     length_scale: float | None = Field(

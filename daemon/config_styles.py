@@ -20,8 +20,9 @@ class StylesConfig(Section):
         strict=False,  # TOML has arrays only
         max_length=200,
         description="Each with its name and, as far as it differs from the usual, a style or blend of the voice, the "
-        "voice, and factors on rate and gain; "
-        'a list of lines such as "urgent = am_michael:0.6+af_bella:0.4 rate=1.2 gain=1.3 voice=kokoro-en-us"',
+        "voice, factors on rate and gain, and the silence after sentences and paragraphs in milliseconds; "
+        'a list of lines such as "urgent = am_michael:0.6+af_bella:0.4 rate=1.2 gain=1.3 voice=kokoro-en-us" or '
+        '"calm = rate=0.9 sentence_gap_ms=400 paragraph_gap_ms=900"',
     )
 
     @field_validator("named")

@@ -85,6 +85,7 @@ def preferences(config: Config, put_aside: str = "") -> Preferences:
     voice, engine = config.voice, config.engine
     return Preferences(
         voice=voice.default,
+        for_languages=voice.for_languages,
         speaker=voice.speaker,
         length_scale=voice.length_scale,
         noise_scale=voice.noise_scale,

@@ -98,7 +98,7 @@ class Synthesized(_Event):
     first_ms: float | None = None
     """Of the computing time, what the first samples took."""
     load_ms: float | None = None
-    """What loading a voice took, before the first sample; left out where it was loaded already."""
+    """What loading voices took, by which its sound came later; left out where all were loaded already."""
     cached: bool
     """Whether it is a recording that was kept."""
     voice: str

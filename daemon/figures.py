@@ -12,7 +12,8 @@ from daemon.events import Event, Failed, Finished, Rejected, Started
 from daemon.histogram import Ratio, Rolling
 from daemon.inbox import Inbox, PlaybackEnded, PlaybackStarted, SynthesisEnded
 from daemon.stages import Stages
-from daemon.telemetry_messages import Disk, Latency, Memory, Percentiles, SelfCheck, Telemetry
+from daemon.telemetry_messages import Disk, Latency, Memory, Percentiles, SelfCheck, Telemetry, VoiceLoads
+from engines.voice_memory import Loads
 from power.mode import Decision
 from power.reading import Reading
 
@@ -47,6 +48,8 @@ class Vitals:
     encoder_drops: int | None = None
     lost: int = 0
     disk: DiskState = field(default_factory=DiskState)
+    voices: Mapping[str, Loads] = field(default_factory=dict)
+    """Those that were loaded for the loudspeaker so far, by name."""
     degraded: Mapping[str, str] = field(default_factory=dict)
     """Source of figures -> why it says less than it could."""
 
@@ -156,6 +159,7 @@ class Figures:
             restarts=self._restarts,
             memory_mb=_memory(vitals, reading),
             disk=_disk(vitals.disk),
+            voices={name: _loads(voice) for name, voice in vitals.voices.items()},
             gpu_load=_rounded(reading.loads.get("gpu"), 3) if reading else None,
             cpu_load=_rounded(reading.loads.get("cpu"), 3) if reading else None,
             clocks_mhz=_clocks(reading),
@@ -249,6 +253,16 @@ def _disk(state: DiskState) -> Disk:
         written_day_mb=_mb(state.day_bytes),
         written_per_day_mb=_mb(state.bytes_per_day),
         wear_percent=state.wear_percent,
+    )
+
+
+def _loads(voice: Loads) -> VoiceLoads:
+    return VoiceLoads(
+        loaded=voice.loaded,
+        load_s=round(voice.load_s, 3),
+        loads=voice.loads,
+        releases=voice.releases,
+        memory_mb=round(voice.bytes / _MB, 1),
     )
 
 

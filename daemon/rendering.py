@@ -22,12 +22,11 @@ from device.format import Samples, seconds
 from device.limiter import Limiter
 from device.memory import HostBufferPool
 from device.realtime import give_way
-from engines.blends import read_vector
-from engines.casting import Casting, Lent, in_its_languages
+from engines.casting import Wish, direct
 from engines.errors import SpeechError
+from engines.lent import Lent
 from engines.shared_voices import SharedVoices
 from engines.shelf import Preferences
-from engines.styles import dressed, find
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
 from engines.text.reading import Front
@@ -58,6 +57,7 @@ class RenderOrder:
     A SpeechError, DeviceError, DaemonError or OSError that it raises ends the order, and stands in `RenderEnded`.
     """
     voice: str = ""
+    language: str | None = None
     speaker: int | str | None = None
     rate: float = 1.0
     """2 is twice as fast as usual."""
@@ -74,6 +74,13 @@ class RenderOrder:
     """A name or a blend."""
     style_vector: str = ""
     """In base64, in place of it."""
+
+    @property
+    def wish(self) -> Wish:
+        """What it asks of who speaks."""
+        return Wish(
+            self.voice, self.language, self.speaker, self.style, self.style_vector, gain=self.gain, rate=self.rate
+        )
 
 
 class Renderers:
@@ -182,18 +189,10 @@ class Renderers:
             with ExitStack() as borrowed:
                 lent = Lent(self._voices, self._preferences, borrowed)
                 script = script_of(order.text, ssml=order.ssml)
-                wanted = self._preferences
-                style, vector = find(order.style, wanted.styles), read_vector(order.style_vector)
-                gain, rate = order.gain * style.gain, order.rate * style.rate
-                voice = lent.get(order.voice or style.voice)
-                if not (order.voice or order.style or vector) and order.speaker is None:
-                    script, voice = in_its_languages(script, lent, voice)
-                usual = wanted.delivery(voice.info, speaker=order.speaker, gain=gain, rate=rate)
-                delivery = dressed(usual, voice.info, style, vector, wanted.styles)
-                seed = wanted.seed if order.seed is None else order.seed
-                utterance = Utterance(script, delivery, seed, gain)
-                cast = Casting(lent, voice, delivery, tally.warn, gain=gain, rate=rate)
-                chunks = synthesizer.chunks(utterance, cast, tally, stopped)
+                script, casting = direct(script, order.wish, lent, tally.warn)
+                seed = self._preferences.seed if order.seed is None else order.seed
+                utterance = Utterance(script, casting.delivery, seed, casting.volume)
+                chunks = synthesizer.chunks(utterance, casting, tally, stopped)
                 if order.framing is not None:
                     chunks = order.framing.around(
                         chunks,

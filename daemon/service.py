@@ -41,7 +41,6 @@ from device.memory import SAMPLE_BYTES
 from device.null import NullSink
 from device.sink import Sink
 from device.wav import WavSink
-from engines.errors import VoiceError
 from engines.families import load_for_many
 from engines.pack import BrokenPack, PackStore
 from engines.precedence import Precedence
@@ -136,7 +135,6 @@ class Service:
             self._precedence,
             self._recorder,
         )
-        self._preferred = config.voice.default
         self._is_warm = True
         self.outputs = Outputs(config, topic_of=topic_of, post=self.inbox.put)
         hands = Hands(
@@ -208,6 +206,7 @@ class Service:
             buffer_bytes=pool.capacity * SAMPLE_BYTES,
             gpu_free_bytes=free,
             gpu_total_bytes=total,
+            voices=self._engine.voices,
         )
 
     def verify(self, voice: str) -> None:
@@ -297,9 +296,6 @@ class Service:
         job = Job(command.id)
         take, location = self.outputs.begin(command, waiting.take, job.stopped)
         try:
-            voice = command.voice
-            if not voice and command.language is not None:
-                voice = self._store.of_language(command.language, self._preferred)
             self.renderers.submit(
                 RenderOrder(
                     job=job,
@@ -308,7 +304,8 @@ class Service:
                     style=command.style or "",
                     style_vector=command.style_vector or "",
                     take=take,
-                    voice=voice,
+                    voice=command.voice,
+                    language=command.language,
                     speaker=command.speaker,
                     rate=command.rate,
                     gain=gain_of(command.volume),
@@ -316,7 +313,7 @@ class Service:
                     framing=self._chimes.framing(command),
                 )
             )
-        except (VoiceError, DaemonError) as error:
+        except DaemonError as error:
             self.inbox.put(RenderEnded(job.id, time.monotonic(), error=error))
         return job, location
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,18 +24,17 @@ from daemon.worker import Worker
 from device.errors import DeviceError, PoolClosedError
 from device.format import Samples, seconds
 from device.memory import AudioChunk
-from engines.blends import read_vector
-from engines.casting import Casting, in_its_languages
+from engines.casting import Casting, Wish, direct
 from engines.errors import AbandonedError, SpeechError, excerpt
 from engines.pack_info import AnyInfo
 from engines.precedence import Precedence
 from engines.shelf import VoiceShelf
-from engines.styles import dressed, find
 from engines.synthesizer import Cast, Synthesizer, Tally, Utterance
 from engines.text.script import Passage
 from engines.text.ssml import script_of
 from engines.vits import Delivery
 from engines.voice import Voice
+from engines.voice_memory import Loads
 
 _LOG = logging.getLogger(__name__)
 
@@ -67,6 +66,13 @@ class Order:
     """A name or a blend."""
     style_vector: str = ""
     """In base64, in place of it."""
+
+    @property
+    def wish(self) -> Wish:
+        """What it asks of who speaks."""
+        return Wish(
+            self.voice, self.language, self.speaker, self.style, self.style_vector, gain=self.gain, rate=self.rate
+        )
 
 
 class _GiveBack:
@@ -120,6 +126,8 @@ class SynthesisThread(Worker):
         """What speaks to nobody."""
         self.gpu_memory: tuple[int, int] | None = None
         """Free and all bytes after the last utterance; None where there is no GPU. To be read by any thread."""
+        self.voices: Mapping[str, Loads] = {}
+        """Those that were loaded so far, after the last utterance. To be read by any thread."""
 
     def say(self, order: Order) -> None:
         """Queue an utterance; from any thread."""
@@ -222,22 +230,16 @@ class SynthesisThread(Worker):
 
         try:
             script = script_of(order.text, ssml=order.ssml)
-            style, vector = find(order.style, self._shelf.styles), read_vector(order.style_vector)
-            gain, rate = order.gain * style.gain, order.rate * style.rate
-            voice = self._shelf.get_or_usual(order.voice or style.voice, order.language, tally.warn)
-            if not (order.voice or order.language or order.style or vector) and order.speaker is None:
-                script, voice = in_its_languages(script, self._shelf, voice)
-            self._voice = voice
-            usual = self._shelf.delivery(voice, speaker=order.speaker, gain=gain, rate=rate)
-            delivery = dressed(usual, voice.info, style, vector, self._shelf.styles)
-            utterance = Utterance(script, delivery, self._shelf.seed, gain)
+            script, casting = direct(script, order.wish, self._shelf, tally.warn)
+            voice = self._voice = casting.own
+            utterance = Utterance(script, casting.delivery, self._shelf.seed, casting.volume)
             if order.clip is not None:
                 phrase = Lookup.of_clip(order.clip)
             else:
                 phrase = self._phrases.find(utterance, voice, again=job.start > 0) if order.cache else NOT_KEPT
             if phrase.recording is None:
                 seeded = replace(utterance, seed=order.seed if utterance.seed is None else utterance.seed)
-                cast = self._cast(Casting(self._shelf, voice, delivery, tally.warn, gain=gain, rate=rate))
+                cast = self._cast(casting)
                 chunks = self._synthesizer.chunks(seeded, cast, tally, stopped, start=job.start)
             else:
                 job.words.extend(lead + word for word in phrase.recording.words)
@@ -295,7 +297,8 @@ class SynthesisThread(Worker):
         return not self._orders.empty()
 
     def _measure(self) -> None:
-        """Take note of the GPU's memory. Where the GPU does not even say that, the next window will tell why."""
+        """Take note of what voices and GPU take. Where the GPU does not say that, the next window will tell why."""
+        self.voices = self._shelf.counts
         self.gpu_memory = None
         with suppress(DeviceError):
             self.gpu_memory = self._gpu_memory()
@@ -319,5 +322,6 @@ class SynthesisThread(Worker):
                 self._shelf.get()
             except SpeechError as error:
                 _LOG.warning("the voice %r of voice.preload cannot be loaded: %s", excerpt(name), error)
+            self._measure()
             return
         self._phrases.prepare(self._shelf, self._is_wanted)

@@ -40,7 +40,7 @@ class Latency(Model):
     whole: Percentiles | None = None
     """Since the command came in, its time in the queue included."""
     response: Percentiles | None = None
-    """The same without the queue: the sum of the four stages that follow. Alerts judge this."""
+    """The same without the queue: the four stages that follow, and what loading a voice took. Alerts judge this."""
     queue: Percentiles | None = None
     """Until the voice began with it: what spoke before it, and whatever the daemon itself takes."""
     text: Percentiles | None = None
@@ -66,6 +66,19 @@ class Memory(Model):
     gpu: float | None = None
     available: float | None = None
     """Of the system's memory, what could still be had."""
+
+
+class VoiceLoads(Model):
+    """Of a voice for the loudspeaker, since the start: what a memory for fewer voices than are used costs."""
+
+    loaded: bool
+    load_s: float
+    """Of the last time; the command that needed it waited for so long."""
+    loads: int
+    releases: int
+    """For others that needed the memory."""
+    memory_mb: float
+    """MiB that it takes, or took when it was loaded."""
 
 
 class Disk(Model):
@@ -142,6 +155,8 @@ class Telemetry(Model):
     """How often the daemon began again without a clean end, since the journal began."""
     memory_mb: Memory
     disk: Disk = Disk()
+    voices: Mapping[str, VoiceLoads] = Field(default_factory=dict)
+    """Those that were loaded, by name."""
     gpu_load: float | None = None
     """Share of time that it was busy, 0 to 1."""
     cpu_load: float | None = None

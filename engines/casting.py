@@ -1,33 +1,109 @@
-"""Which voice says a passage of a script: the one that it names, one of its language, or the utterance's own."""
+"""Which voice says a passage of a script, and in which manner.
+
+A passage names its voice or style, is in another language, or is said by the utterance's own voice as that was asked
+to. What is asked of the utterance is settled, or refused, before any of it is said.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from engines.errors import VoiceError, excerpt
-from engines.shared_voices import SharedVoices
+from engines.blends import read_vector
+from engines.errors import EngineError, VoiceError, excerpt
+from engines.pack import PackStore
+from engines.pack_info import AnyInfo
 from engines.shelf import Preferences
+from engines.styles import Style, dressed, find
 from engines.text.languages import by_language
 from engines.text.script import Passage, Script
 from engines.vits import Delivery
 from engines.voice import Voice
 
+Warn = Callable[[str], None]
+"""Takes what an utterance's author should know."""
+
 
 class Voices(Protocol):
     """Where voices are to be had. Implementations: the engine thread's shelf, what render threads borrow."""
 
+    @property
+    def store(self) -> PackStore:
+        """All that are installed."""
+
+    @property
+    def preferences(self) -> Preferences:
+        """What the owner wants of each."""
+
     def get(self, name: str = "", language: str | None = None) -> Voice:
-        """Give the voice `name`, else one of `language`. VoiceError where there is none."""
+        """Give the voice `name`, else one of `language`, else the preferred one.
 
-    def languages(self) -> Sequence[str]:
-        """Give the languages of all voices."""
+        VoiceError or EngineError concern this voice alone.
+        """
 
-    def delivery(
-        self, voice: Voice, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
-    ) -> Delivery:
-        """Say how a voice is to speak."""
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a command asks of who speaks."""
+
+    voice: str = ""
+    """A pack's name; empty: of `language`, or the preferred one."""
+    language: str | None = None
+    speaker: int | str | None = None
+    style: str = ""
+    """A name or a blend."""
+    style_vector: str = ""
+    """In base64, in place of it."""
+    gain: float = 1.0
+    rate: float = 1.0
+    """Factors, for all voices of the utterance."""
+
+
+def direct(script: Script, wish: Wish, voices: Voices, warn: Warn) -> tuple[Script, Casting]:
+    """Settle who speaks an utterance, and give its script with the languages that its sentences are in.
+
+    Where the wanted voice is there but fails, the preferred one speaks in its usual way, and `warn` is told.
+    VoiceError, SpeakerError or StyleError where what is asked for is not there.
+    """
+    wanted = voices.preferences
+    style, vector = find(wish.style, wanted.styles), read_vector(wish.style_vector)
+    name = wish.voice or style.voice
+    voice, failed = get_or_usual(voices, name, wish.language, warn)
+    by_language = not name and wish.language is not None
+    if not (name or wish.language or style.blend or vector) and wish.speaker is None:
+        usual_voice = voice
+        script, voice = in_its_languages(script, voices, voice)
+        by_language = voice is not usual_voice
+    usual = wanted.delivery(
+        voice.info,
+        speaker=None if failed else wish.speaker,
+        gain=wish.gain * style.gain,
+        rate=wish.rate * style.rate,
+    )
+    strict = not failed and not (by_language and wish.style in wanted.styles)
+    delivery = dressed(usual, voice.info, style, vector, wanted.styles, lenient=not strict)
+    lead = Lead(voice, delivery, style, failed=failed, by_language=by_language)
+    casting = Casting(voices, lead, wish, warn)
+    casting.check(script)
+    return script, casting
+
+
+def get_or_usual(voices: Voices, name: str, language: str | None, warn: Warn) -> tuple[Voice, bool]:
+    """Give a voice, or the preferred one where the wanted one is there but cannot be used; and whether that is so.
+
+    `warn` is told then. VoiceError where there is none of that name or language.
+    """
+    store, preferred = voices.store, voices.preferences.preferred
+    wanted = store.find(name, language, preferred)
+    try:
+        return voices.get(wanted), False
+    except (VoiceError, EngineError) as error:
+        if wanted == store.find("", None, preferred) or wanted not in store.names():
+            raise
+        warn(f"the usual voice speaks, since {error}")
+        return voices.get(), True
 
 
 def in_its_languages(script: Script, voices: Voices, own: Voice) -> tuple[Script, Voice]:
@@ -35,94 +111,126 @@ def in_its_languages(script: Script, voices: Voices, own: Voice) -> tuple[Script
 
     For a script whose sender named neither voice nor language: all of it in another language has another voice.
     """
-    script = by_language(script, own.info.language, voices.languages())
+    styles = voices.preferences.styles
+    passages = [
+        replace(passage, language=own.info.language)
+        if passage.language is None and passage.style and find(passage.style, styles).names_somebody
+        else passage
+        for passage in script.passages
+    ]
+    script = by_language(replace(script, passages=tuple(passages)), own.info.language, voices.store.languages())
     wanted = {passage.language for passage in script.passages if not passage.voice}
     language = wanted.pop() if len(wanted) == 1 else None
     if language is None or is_of(own.info.language, language):
         return script, own
-    with suppress(VoiceError):  # `Casting` tells of it
+    with suppress(VoiceError, EngineError):  # `Casting` tells of it
         return script, voices.get(language=language)
     return script, own
 
 
-class Lent:
-    """What a render thread borrows of the voices that all of them share, for one utterance."""
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """Who says whatever does not ask for somebody else, and how."""
 
-    def __init__(self, voices: SharedVoices, preferences: Preferences, borrowed: ExitStack) -> None:
-        """`borrowed` gives all of them back."""
-        self._voices = voices
-        self._preferences = preferences
-        self._borrowed = borrowed
-        self._held: dict[str, Voice] = {}
-
-    def get(self, name: str = "", language: str | None = None) -> Voice:
-        """See `Voices.get`; each voice is borrowed once."""
-        if not name and language is not None:
-            name = self._voices.of_language(language, self._preferences.voice)
-        # Under one name only: who borrows twice is waited for twice, where windows are computed together.
-        name = self._voices.default_name(name or self._preferences.voice)
-        voice = self._held.get(name)
-        if voice is None:
-            voice = self._held[name] = self._borrowed.enter_context(self._voices.borrow(name))
-        return voice
-
-    def languages(self) -> Sequence[str]:
-        """See `Voices.languages`."""
-        return self._voices.languages()
-
-    def delivery(
-        self, voice: Voice, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
-    ) -> Delivery:
-        """See `Preferences.delivery`."""
-        return self._preferences.delivery(voice.info, speaker=speaker, gain=gain, rate=rate)
+    voice: Voice
+    delivery: Delivery
+    style: Style
+    failed: bool
+    """Whether it speaks for one that cannot."""
+    by_language: bool
+    """Whether it was chosen by that."""
 
 
 class Casting:
     """Chooses the voices of one utterance. For one thread."""
 
-    def __init__(
-        self,
-        voices: Voices,
-        own: Voice,
-        delivery: Delivery,
-        warn: Callable[[str], None],
-        *,
-        gain: float = 1.0,
-        rate: float = 1.0,
-    ) -> None:
-        """`own` and `delivery` are the utterance's, `gain` and `rate` what was asked of it: they count for all voices.
-
-        `warn` takes what its author should know.
-        """
+    def __init__(self, voices: Voices, lead: Lead, wish: Wish, warn: Warn) -> None:
+        """Of `wish`, gain and rate count for all voices."""
+        self.own: Final = lead.voice
+        self.delivery: Final = lead.delivery
+        self.volume: Final = wish.gain * lead.style.gain
+        """Factor on the sounds that the utterance plays."""
+        self._lead = lead
         self._voices = voices
-        self._own: Final = own.info
-        self._delivery = delivery
+        self._wish = wish
         self._warn = warn
-        self._gain = gain
-        self._rate = rate
+        self._styles = voices.preferences.styles
 
     def __call__(self, passage: Passage) -> tuple[Voice, Delivery]:
         """Give who says a passage, and how. VoiceError where the utterance's own voice is gone."""
-        voice = self._voices.get(self._name(passage))
-        if voice.info.name == self._own.name:
-            return voice, self._delivery
-        speaker = voice.info.default_speaker
-        return voice, self._voices.delivery(voice, speaker=speaker, gain=self._gain, rate=self._rate)
+        style = find(passage.style, self._styles) if passage.style else replace(self._lead.style, blend=(), voice="")
+        voice, strict = self._voice(passage, style)
+        is_own = voice.info.name == self.own.info.name
+        if is_own and not passage.style:
+            return voice, self.delivery
+        usual = self._voices.preferences.delivery(
+            voice.info,
+            speaker=voice.info.default_speaker,
+            gain=self._wish.gain * style.gain,
+            rate=self._wish.rate * style.rate,
+        )
+        if is_own:
+            usual = replace(usual, speaker=self.delivery.speaker, mix=self.delivery.mix)
+        return voice, dressed(usual, voice.info, style, b"", self._styles, lenient=not strict)
 
-    def _name(self, passage: Passage) -> str:
-        if passage.voice and passage.voice != self._own.name:
+    def check(self, script: Script) -> None:
+        """Refuse styles that whoever is to say them does not have: StyleError. Loads no voice."""
+        asking = {(part.style, part.voice, part.language): part for part in script.passages if part.style}
+        for passage in asking.values():
+            style = find(passage.style, self._styles)
+            with suppress(VoiceError):  # whoever is not there is told of later, and spoken for
+                info, strict = self._info(passage, style)
+                dressed(self.delivery, info, style, b"", self._styles, lenient=not strict)
+
+    def _info(self, passage: Passage, style: Style) -> tuple[AnyInfo, bool]:
+        """Give who would say a passage, and whether its style must be one that this voice has.
+
+        Whoever asks for a language may ask for a style of the configuration, whatever voice that comes to.
+        """
+        store = self._voices.store
+        if name := self._other_name(passage, style):
+            return store.info(name), True
+        if self._is_foreign(passage):
+            name = store.find("", passage.language, self._voices.preferences.preferred)
+            return store.info(name), passage.style not in self._styles
+        return self.own.info, self._is_strict(passage)
+
+    def _voice(self, passage: Passage, style: Style) -> tuple[Voice, bool]:
+        """Give who says a passage, as `_info` does; where that one cannot, the utterance's own."""
+        if name := self._other_name(passage, style):
             try:
-                return self._voices.get(passage.voice).info.name
-            except VoiceError:
-                self._warn(f"there is no voice {excerpt(passage.voice)!r}: the command's own speaks")
-        elif passage.language is not None and not is_of(self._own.language, passage.language):
+                return self._voices.get(name), True
+            except (VoiceError, EngineError) as error:
+                there = name in self._voices.store.names()
+                self._warn(
+                    f"the command's own voice speaks, since {error}"
+                    if there
+                    else f"there is no voice {excerpt(name)!r}: the command's own speaks"
+                )
+            return self._voices.get(self.own.info.name), False
+        if self._is_foreign(passage):
             try:
-                return self._voices.get(language=passage.language).info.name
-            except VoiceError:
+                voice = self._voices.get(language=passage.language)
+            except (VoiceError, EngineError):
                 # Of another region it is still the same language.
-                if not is_of(self._own.language, passage.language.split("-")[0]):
-                    self._warn(f"no voice speaks {excerpt(passage.language)!r}: the command's own does")
-        return self._own.name
+                if not is_of(self.own.info.language, (passage.language or "").split("-")[0]):
+                    self._warn(f"no voice speaks {excerpt(passage.language or '')!r}: the command's own does")
+            else:
+                return voice, passage.style not in self._styles
+        return self._voices.get(self.own.info.name), self._is_strict(passage)
+
+    def _is_strict(self, passage: Passage) -> bool:
+        """See `_info`, of a passage that the utterance's own voice says."""
+        named = passage.voice == self.own.info.name
+        return not self._lead.failed and (named or not self._lead.by_language or passage.style not in self._styles)
+
+    def _other_name(self, passage: Passage, style: Style) -> str:
+        name = passage.voice or style.voice
+        return "" if name == self.own.info.name else name
+
+    def _is_foreign(self, passage: Passage) -> bool:
+        named = passage.voice == self.own.info.name
+        return not named and passage.language is not None and not is_of(self.own.info.language, passage.language)
 
 
 def is_of(spoken: str, wanted: str) -> bool:

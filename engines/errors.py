@@ -131,7 +131,8 @@ class SsmlError(SpeechError):
 
     def __init__(self, code: str, reason: str, line: int, column: int) -> None:
         self.code = code
-        """`ssml`: not well-formed; `ssml_unsafe`: with a document type or entities; `ssml_limit`: too much."""
+        """`ssml`: not well-formed; `ssml_unsafe`: with a document type or entities; `ssml_limit`: too much; `style`: a
+        style that is none."""
         self.reason = reason
         self.line = line
         """From 1."""

@@ -6,6 +6,7 @@ in one run and handed on in pieces; the next one is computed while they play. A 
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from functools import partial
@@ -16,12 +17,15 @@ from numpy.typing import NDArray
 
 from device.format import PERIOD, Samples
 from engines.errors import SynthesisError
-from engines.kokoro_phonemes import KokoroPhonemes
+from engines.kokoro_phonemes import KokoroPhonemes, table_for
 from engines.pack_info import KokoroInfo
 from engines.runtime.engine import Engine
 from engines.spoken import Abilities, Lengths, Piece, Spoken
 from engines.vits import Delivery, Noise
 from engines.words import WordFinder
+
+VERSION: Final = 1
+"""Rises whenever the same pack makes other sounds of the same phonemes, but for the table of its signs."""
 
 STYLE_ROWS: Final = 510
 """Of a style's table: the phonemes that a run takes at most."""
@@ -69,6 +73,8 @@ class KokoroVoice:
         self._engine: Final = engine
         self._phonemes = KokoroPhonemes(info.language, info.phoneme_ids)
         self._words = WordFinder(info.phoneme_ids)
+        table = "".join(f"{sound}\t{sign}\n" for sound, sign in sorted(table_for(info.language).items()))
+        self.fingerprint: Final = f"{VERSION} {hashlib.sha256(table.encode()).hexdigest()}"
 
     @property
     def backend(self) -> str:

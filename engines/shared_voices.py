@@ -131,7 +131,7 @@ class SharedVoices:
     """Loads voices when they are asked for and keeps some for the next time. Thread-safe."""
 
     def __init__(self, store: PackStore, load: Callable[[AnyPack], SharedVoice]) -> None:
-        self._store = store
+        self.store: Final = store
         self._load = load
         self._lock = threading.Lock()
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
@@ -142,11 +142,11 @@ class SharedVoices:
 
         VoiceError or EngineError where it cannot be loaded. Others who ask meanwhile wait for that.
         """
-        name = self._store.default_name(name)
+        name = self.store.default_name(name)
         with self._lock:
             entry = self._entries.get(name)
             if entry is None:
-                entry = self._entries[name] = _Entry(self._load(self._store.open(name)))
+                entry = self._entries[name] = _Entry(self._load(self.store.open(name)))
             self._entries.move_to_end(name)
             entry.users += 1
             self._free(_MOST_LOADED)
@@ -157,18 +157,6 @@ class SharedVoices:
             with self._lock:
                 entry.users -= 1
                 self._free(_MOST_LOADED)
-
-    def default_name(self, wanted: str = "") -> str:
-        """See `PackStore.default_name`."""
-        return self._store.default_name(wanted)
-
-    def languages(self) -> tuple[str, ...]:
-        """Give the languages of all voices, each once."""
-        return self._store.languages()
-
-    def of_language(self, language: str, preferred: str = "") -> str:
-        """See `PackStore.of_language`."""
-        return self._store.of_language(language, preferred)
 
     def free_unused(self) -> None:
         """Free all voices that nobody speaks with now."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from engines.backends import Gpu, Wanted
-from engines.errors import EngineError, VoiceError
 from engines.families import load
 from engines.loudness import gain_for
 from engines.pack import REVISION, AnyPack, PackStore
@@ -17,7 +16,7 @@ from engines.styles import Style
 from engines.text.gaps import NO_GAPS, Gaps
 from engines.vits import Delivery
 from engines.voice import Voice
-from engines.voice_memory import LoadedVoices
+from engines.voice_memory import LoadedVoices, Loads
 
 _LOG = logging.getLogger(__name__)
 
@@ -28,7 +27,10 @@ class Preferences:
 
     voice: str = ""
     """Pack name; empty: the first one."""
+    for_languages: Sequence[str] = ()
+    """Packs that come before others of their language."""
     speaker: int | None = None
+    """Of `voice`."""
     length_scale: float | None = None
     noise_scale: float | None = None
     noise_w: float | None = None
@@ -44,6 +46,11 @@ class Preferences:
     styles: Mapping[str, Style] = field(default_factory=dict)
     """That commands may name."""
 
+    @property
+    def preferred(self) -> Sequence[str]:
+        """Pack names, `voice` first: what speaks where none is named."""
+        return (self.voice, *self.for_languages)
+
     def delivery(
         self, info: AnyInfo, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
     ) -> Delivery:
@@ -53,7 +60,8 @@ class Preferences:
             return next(value for value in values if value is not None)
 
         if speaker is None:
-            speaker = info.default_speaker if self.speaker is None else self.speaker
+            is_preferred = self.voice in {"", info.name}
+            speaker = self.speaker if self.speaker is not None and is_preferred else info.default_speaker
         noise_scale, noise_w = (info.noise_scale, info.noise_w) if isinstance(info, PackInfo) else (0.0, 0.0)
         return Delivery(
             speaker=info.speaker_id(speaker),
@@ -70,42 +78,24 @@ class VoiceShelf:
 
     def __init__(self, store: PackStore, preferences: Preferences, gpu: Gpu | None = None) -> None:
         """Load voices of `store`; on `gpu`, for as long as that is open, where it is the quickest."""
+        self.store: Final = store
+        self.preferences: Final = preferences
         self._gpu = gpu
-        self._store = store
-        self._preferences = preferences
         self._loaded: Final = LoadedVoices(preferences.voices_limit_bytes)
         self.seed: Final = preferences.seed
         self.styles: Final = preferences.styles
         self.preload: Final = preferences.preload
 
     def get(self, name: str = "", language: str | None = None) -> Voice:
-        """Give the voice `name`, else one of `language`, else the preferred one.
-
-        VoiceError or EngineError concern this voice alone.
-        """
-        if not name and language is not None:
-            name = self._store.of_language(language, self._preferences.voice)
-        name = self._store.default_name(name or self._preferences.voice)
-        return self._loaded.get(name, lambda: self._store.open(name), self._load)
+        """See `Voices.get`."""
+        name = self.store.find(name, language, self.preferences.preferred)
+        return self._loaded.get(name, lambda: self.store.open(name), self._load)
 
     def _load(self, pack: AnyPack) -> Voice:
         info = pack.info
         if isinstance(info, PackInfo) and info.revision < REVISION:
             _LOG.warning("voice %s is of an older speakd, which took no note of its loudness: add it again", info.name)
-        return load(pack, self._preferences.engine, self._gpu)
-
-    def get_or_usual(self, name: str, language: str | None, warn: Callable[[str], None]) -> Voice:
-        """Give a voice as `get` does, or the preferred one where the wanted one is there but cannot be used.
-
-        `warn` is told then. VoiceError where there is none of that name or language.
-        """
-        try:
-            return self.get(name, language)
-        except (VoiceError, EngineError) as error:
-            if not name or name not in self._store.names() or name == self._store.default_name(self._preferences.voice):
-                raise
-            warn(f"the usual voice speaks, since {error}")
-            return self.get()
+        return load(pack, self.preferences.engine, self._gpu)
 
     @property
     def load_s(self) -> float:
@@ -113,19 +103,20 @@ class VoiceShelf:
         return self._loaded.load_s
 
     @property
+    def counts(self) -> Mapping[str, Loads]:
+        """Of each voice that was ever loaded, by name."""
+        return self._loaded.counts
+
+    @property
     def loaded(self) -> list[Voice]:
         """Those that are loaded."""
         return self._loaded.all
-
-    def languages(self) -> tuple[str, ...]:
-        """Give the languages of all voices, each once."""
-        return self._store.languages()
 
     def delivery(
         self, voice: Voice, *, speaker: int | str | None = None, gain: float = 1.0, rate: float = 1.0
     ) -> Delivery:
         """See `Preferences.delivery`."""
-        return self._preferences.delivery(voice.info, speaker=speaker, gain=gain, rate=rate)
+        return self.preferences.delivery(voice.info, speaker=speaker, gain=gain, rate=rate)
 
     def close(self) -> None:
         """Free all voices. Idempotent."""

@@ -6,16 +6,23 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from engines.blends import NAME, Blend, Mix, read_blend
 from engines.errors import StyleError, excerpt
 from engines.pack_info import AnyInfo, KokoroInfo
+from engines.text.gaps import Gaps, gaps
 from engines.vits import Delivery
 
 _DEFINED: Final = re.compile(rf"\s*({NAME})\s*=\s*(.*)")
 
-_LIMITS: Final = {"rate": (0.5, 2.0), "gain": (0.0, 2.0)}
+_LIMITS: Final = {
+    "rate": (0.5, 2.0),
+    "gain": (0.0, 2.0),
+    "sentence_gap_ms": (0.0, 10_000.0),
+    "paragraph_gap_ms": (0.0, 10_000.0),
+}
+"""What a definition may set, and from where to where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +30,29 @@ class Style:
     """A manner of speaking."""
 
     blend: Blend = ()
-    """Of the voice's own styles or speakers; empty: its usual one."""
+    """Of the voice's own styles or speakers; empty: whoever speaks."""
     voice: str = ""
     """A pack's name; empty: whoever speaks."""
     rate: float = 1.0
     gain: float = 1.0
     """Factors on the command's own."""
+    sentence_gap_ms: float | None = None
+    paragraph_gap_ms: float | None = None
+    """Silence between sentences and paragraphs; None: as the owner has it, but after a paragraph no less than after a
+    sentence."""
+
+    @property
+    def names_somebody(self) -> bool:
+        """Tell whether it says who speaks, not only how."""
+        return bool(self.blend or self.voice)
+
+    def gaps(self, usual: Gaps) -> Gaps:
+        """Give the silence in this manner, `usual` being what the owner wants of every voice."""
+        if self.sentence_gap_ms is None and self.paragraph_gap_ms is None:
+            return usual
+        own = gaps(self.sentence_gap_ms or 0, self.paragraph_gap_ms or 0)
+        sentence = usual.sentence if self.sentence_gap_ms is None else own.sentence
+        return Gaps(sentence, max(usual.paragraph, sentence) if self.paragraph_gap_ms is None else own.paragraph)
 
 
 USUAL: Final = Style()
@@ -51,28 +75,28 @@ def read_definitions(lines: Sequence[str]) -> dict[str, Style]:
 
 
 def _defined(name: str, words: Sequence[str]) -> Style:
-    style = USUAL
+    fields: dict[str, Any] = {}
     for word in words:
         key, _, value = word.partition("=")
         if not value:
             try:
-                style = replace(style, blend=read_blend(word))
+                fields["blend"] = read_blend(word)
             except StyleError as error:
                 raise ValueError(f"such that {name}: {error}") from error
         elif key == "voice":
-            style = replace(style, voice=value)
+            fields[key] = value
         elif key in _LIMITS:
             low, high = _LIMITS[key]
             try:
-                number = float(value)
+                fields[key] = float(value)
             except ValueError:
-                number = math.nan
-            if not low <= number <= high:
+                fields[key] = math.nan
+            if not low <= fields[key] <= high:
                 raise ValueError(f"such that the {key} of {name} is a number from {low:g} to {high:g}")
-            style = replace(style, rate=number) if key == "rate" else replace(style, gain=number)
         else:
-            raise ValueError(f"such that {name} has no {excerpt(key)!r}: there are a blend, voice, rate and gain")
-    return style
+            known = ", ".join(_LIMITS)
+            raise ValueError(f"such that {name} has no {excerpt(key)!r}: there are a blend, voice, {known}")
+    return Style(**fields)
 
 
 def find(name: str, named: Mapping[str, Style]) -> Style:
@@ -82,11 +106,29 @@ def find(name: str, named: Mapping[str, Style]) -> Style:
     return named[name] if name in named else Style(read_blend(name))
 
 
-def dressed(delivery: Delivery, info: AnyInfo, style: Style, vector: bytes, named: Mapping[str, Style]) -> Delivery:
-    """Let a delivery by the voice `info` have the sound of a style or vector; rate and gain are the caller's.
+def dressed(
+    delivery: Delivery,
+    info: AnyInfo,
+    style: Style,
+    vector: bytes,
+    named: Mapping[str, Style],
+    *,
+    lenient: bool = False,
+) -> Delivery:
+    """Let a delivery by the voice `info` have a style's or vector's sound, and pauses; rate and gain are the caller's.
 
-    StyleError where the voice has no such style, or cannot blend.
+    StyleError where the voice has no such style, or cannot blend; `lenient`: it then keeps the sound that it has.
     """
+    delivery = replace(delivery, gaps=style.gaps(delivery.gaps))
+    try:
+        return _sounding(delivery, info, style, vector, named)
+    except StyleError:
+        if lenient:
+            return delivery
+        raise
+
+
+def _sounding(delivery: Delivery, info: AnyInfo, style: Style, vector: bytes, named: Mapping[str, Style]) -> Delivery:
     if vector:
         if not isinstance(info, KokoroInfo):
             raise StyleError(
@@ -102,4 +144,4 @@ def dressed(delivery: Delivery, info: AnyInfo, style: Style, vector: bytes, name
         if not isinstance(info, KokoroInfo):
             raise StyleError("the blend", f"cannot be made: voices of the {info.family} family blend no speakers")
         return replace(delivery, mix=Mix(parts))
-    return replace(delivery, speaker=parts[0][0]) if parts else delivery
+    return replace(delivery, speaker=parts[0][0], mix=None) if parts else delivery

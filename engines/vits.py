@@ -26,6 +26,9 @@ from engines.vocoder import FreeVocoder, Latents, Vocoder
 from engines.windows import UNKNOWN_SPEED, Speed, Window, output_frames
 from engines.words import WordFinder
 
+VERSION: Final = 1
+"""Rises whenever the same pack makes other sounds of the same phonemes."""
+
 _NOISE_FRAMES_PER_ID: Final = 2
 """Prior noise made ahead per phoneme id, at normal speed: what speech takes (default voice). Beyond it noise repeats,
 half a sentence later at the earliest."""
@@ -97,6 +100,11 @@ class VitsVoice:
     def precision(self) -> str:
         """In what the vocoder computes."""
         return self.vocoder.precision
+
+    @property
+    def fingerprint(self) -> str:
+        """See `Voice.fingerprint`."""
+        return str(VERSION)
 
     def ids(self, phonemes: Sequence[str]) -> tuple[list[int], list[str]]:
         """See `Voice.ids`."""

@@ -35,6 +35,10 @@ class Voice(Protocol):
     def precision(self) -> str:
         """In what most of it is computed."""
 
+    @property
+    def fingerprint(self) -> str:
+        """Tells apart what, beside its pack, decides how phonemes sound: what its family makes of them."""
+
     def ids(self, phonemes: Sequence[str]) -> tuple[list[int], list[str]]:
         """Give the ids of a sentence, and which phonemes the voice lacks, each once; these are left out.
 

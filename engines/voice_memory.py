@@ -6,6 +6,7 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,22 @@ from engines.pack import AnyPack
 from engines.voice import Voice
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """How often a voice was loaded and released, and what that cost."""
+
+    loaded: bool
+    load_s: float
+    """The last time."""
+    loads: int
+    releases: int
+    bytes: int
+    """That it takes, or took when it was there."""
+
+
+_NEVER: Final = Loads(loaded=False, load_s=0.0, loads=0, releases=0, bytes=0)
 
 
 class LoadedVoices:
@@ -27,8 +44,7 @@ class LoadedVoices:
         """`limit_bytes`: of all voices together; None: without a limit. The one asked for last always stays."""
         self._limit = limit_bytes
         self._voices: OrderedDict[str, Voice] = OrderedDict()
-        self._bytes: dict[str, int] = {}
-        """Of those that are loaded, and of others what they took when they were."""
+        self._counts: dict[str, Loads] = {}
         self.load_s = 0.0
         """Time spent loading so far."""
 
@@ -39,13 +55,16 @@ class LoadedVoices:
             begun = time.perf_counter()
             pack = open_pack()
             least = sum((pack.folder / file).stat().st_size for file in pack.info.files)
-            self._release(max(least, self._bytes.get(name, 0)))
+            count = self._counts.get(name, _NEVER)
+            self._release(max(least, count.bytes))
             before = _resident_bytes()
             voice = load(pack)
             trim()  # a graph as it is read takes twice what is kept of it
-            self._bytes[name] = max(least, _resident_bytes() - before)
+            took = max(least, _resident_bytes() - before)
             self._voices[name] = voice
-            self.load_s += time.perf_counter() - begun
+            took_s = time.perf_counter() - begun
+            self.load_s += took_s
+            self._counts[name] = replace(count, loaded=True, load_s=took_s, loads=count.loads + 1, bytes=took)
             self._release(0, keep=name)
         self._voices.move_to_end(name)
         return voice
@@ -56,9 +75,14 @@ class LoadedVoices:
         return list(self._voices.values())
 
     @property
+    def counts(self) -> dict[str, Loads]:
+        """Of each voice that was ever loaded, by name."""
+        return dict(self._counts)
+
+    @property
     def bytes(self) -> int:
         """What those that are loaded took."""
-        return sum(self._bytes[name] for name in self._voices)
+        return sum(self._counts[name].bytes for name in self._voices)
 
     def close(self) -> None:
         """Free all. Idempotent."""
@@ -72,6 +96,8 @@ class LoadedVoices:
             if oldest == keep:
                 break
             self._voices.pop(oldest).close()
+            count = self._counts[oldest]
+            self._counts[oldest] = replace(count, loaded=False, releases=count.releases + 1)
             released = True
         if released:
             trim()

@@ -165,6 +165,7 @@ def _metrics(device: str, snapshot: Snapshot) -> Iterator[Metric]:
             counter = CounterMetricFamily(f"speakd_{name}", text, labels=["device"])
             counter.add_metric([device], value)
             yield counter
+    yield from _voices(device, figures)
     for name, text, value in _values(figures):
         if value is not None:
             yield _gauge(device, name, text, {"": value})
@@ -204,6 +205,27 @@ def _counts(figures: Telemetry) -> list[tuple[str, str, float | None]]:
         ("written_bytes", "By the daemon to its disks", None if disk.written_mb is None else disk.written_mb * _MB),
         ("telemetry_lost", "Messages given up while the broker was away", figures.lost),
     ]
+
+
+def _voices(device: str, figures: Telemetry) -> Iterator[Metric]:
+    """Give what voices for the loudspeaker cost."""
+    voices = figures.voices.items()
+    gauges = {
+        "loaded": ("1 where it is loaded", {name: float(voice.loaded) for name, voice in voices}),
+        "load_seconds": ("What loading it took, the last time", {name: voice.load_s for name, voice in voices}),
+        "memory_bytes": ("That it takes, or took", {name: voice.memory_mb * _MB for name, voice in voices}),
+    }
+    for end, (text, values) in gauges.items():
+        yield _gauge(device, f"voice_{end}", text, values, "voice")
+    counters = {
+        "loads": ("How often it was loaded", {name: voice.loads for name, voice in voices}),
+        "releases": ("How often others took its memory", {name: voice.releases for name, voice in voices}),
+    }
+    for end, (text, counts) in counters.items():
+        counter = CounterMetricFamily(f"speakd_voice_{end}", text, labels=["device", "voice"])
+        for name, count in counts.items():
+            counter.add_metric([device, name], count)
+        yield counter
 
 
 def _values(figures: Telemetry) -> list[tuple[str, str, float | None]]:

@@ -25,6 +25,7 @@ class Manner:
     gain: float = 1.0
     voice: str = ""
     language: str | None = None
+    style: str = ""
 
 
 @dataclass(slots=True)
@@ -58,7 +59,15 @@ class Draft:
         if spans or clip:
             how = self.manner
             self.passages.append(
-                Passage(spans, rate=how.rate, gain=how.gain, voice=how.voice, language=how.language, clip=clip)
+                Passage(
+                    spans,
+                    rate=how.rate,
+                    gain=how.gain,
+                    voice=how.voice,
+                    language=how.language,
+                    style=how.style,
+                    clip=clip,
+                )
             )
 
     def pause(self, seconds: float) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 from device.format import PERIOD, RATE
@@ -26,20 +28,23 @@ class Gaps:
 NO_GAPS: Final = Gaps()
 
 
-def gaps(sentence_ms: int, paragraph_ms: int) -> Gaps:
+def gaps(sentence_ms: float, paragraph_ms: float) -> Gaps:
     """Give these gaps, filled up to whole periods of 20 ms."""
 
-    def frames(milliseconds: int) -> int:
-        return -(-milliseconds * RATE // 1000 // PERIOD) * PERIOD
+    def frames(milliseconds: float) -> int:
+        return math.ceil(milliseconds * RATE / 1000 / PERIOD) * PERIOD
 
     return Gaps(frames(sentence_ms), frames(paragraph_ms))
 
 
 def divided(script: Script, wanted: Gaps) -> Script:
-    """Give each paragraph of plain text a passage of its own, where paragraphs are told from sentences."""
-    if wanted.sentence == wanted.paragraph:
-        return script
-    return replace(script, passages=tuple(part for passage in script.passages for part in _paragraphs(passage)))
+    """Give each paragraph of plain text a passage of its own, where paragraphs are told from sentences.
+
+    `wanted` are the utterance's; a passage in a style may have others, of which nothing is known here.
+    """
+    told = wanted.sentence != wanted.paragraph
+    parts = (_paragraphs(passage) if told or passage.style else (passage,) for passage in script.passages)
+    return replace(script, passages=tuple(chain.from_iterable(parts)))
 
 
 def _paragraphs(passage: Passage) -> Iterator[Passage]:

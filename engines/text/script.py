@@ -50,6 +50,8 @@ class Passage:
     voice: str = ""
     """A pack's name; empty: of `language`, or whoever speaks the utterance."""
     language: str | None = None
+    style: str = ""
+    """A name or a blend; empty: as the utterance."""
     opens: bool = False
     """Whether it begins a paragraph after another one: the owner may want silence before it, where it has any sound."""
     clip: str = ""
@@ -82,11 +84,12 @@ class Script:
     def is_repeatable_by(self, language: str) -> bool:
         """Tell whether a recording by one voice of this language is as good as doing it anew.
 
-        Not where it has marks or warnings, plays other sounds, or has other voices, any of which may change.
+        Not where it has marks or warnings, plays other sounds, or has other voices or styles, any of which may change.
         """
         return not self.warnings and not any(
             passage.clip
             or passage.voice
+            or passage.style
             or passage.language not in {None, language}
             or any(isinstance(span, Mark) for span in passage.spans)
             for passage in self.passages

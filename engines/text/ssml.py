@@ -20,7 +20,8 @@ from xml.sax.xmlreader import AttributesImpl, InputSource, Locator
 from defusedxml.common import DefusedXmlException
 from defusedxml.sax import make_parser
 
-from engines.errors import SsmlError, excerpt
+from engines import blends
+from engines.errors import SsmlError, StyleError, excerpt
 from engines.text import ssml_values
 from engines.text.draft import PARAGRAPH, SENTENCE, Draft, Manner
 from engines.text.ipa import clean_ipa
@@ -209,8 +210,10 @@ def _scale(reader: _Reader, rate: float, gain: float) -> None:
 def _voice(reader: _Reader, element: _Open) -> None:
     name = element.attributes.get("name", "").strip()
     language = element.attributes.get("xml:lang") or element.attributes.get("languages", "").split(" ")[0]
+    style = element.attributes.get("style", "").strip()
     for other in element.attributes.keys() - {
         "name",
+        "style",
         "xml:lang",
         "languages",
         "required",
@@ -218,9 +221,15 @@ def _voice(reader: _Reader, element: _Open) -> None:
         "onvoicefailure",
     }:
         reader.warn(f"voices are not chosen by {excerpt(other)}")
+    try:
+        blends.check(style, "")
+    except StyleError as error:
+        raise reader.problem("style", str(error)) from error
     if name or language:
         known = language.strip().lower() if language else reader.manner.language
-        reader.change(replace(reader.manner, voice=name, language=known))
+        reader.change(replace(reader.manner, voice=name, language=known, style=style))  # a style is of its voice
+    elif style:
+        reader.change(replace(reader.manner, style=style))
 
 
 def _mark(reader: _Reader, element: _Open) -> None:

@@ -11,7 +11,8 @@ from simulators import tiny_voice
 
 from engines import importer, piper
 from engines.backends import Wanted
-from engines.casting import Casting, Lent, Voices, in_its_languages
+from engines.casting import Voices, Wish, direct
+from engines.lent import Lent
 from engines.pack import PackStore
 from engines.precedence import Precedence
 from engines.shared_backends import load_shared
@@ -45,8 +46,7 @@ def voices(request: pytest.FixtureRequest, store: PackStore) -> Iterator[Voices]
 def cast(voices: Voices, script: Script) -> tuple[list[str], list[str]]:
     """Give who says each passage, and the warnings."""
     warnings: list[str] = []
-    script, own = in_its_languages(script, voices, voices.get())
-    casting = Casting(voices, own, voices.delivery(own, gain=0.5, rate=2.0), warnings.append, gain=0.5, rate=2.0)
+    script, casting = direct(script, Wish(gain=0.5, rate=2.0), voices, warnings.append)
     said = [casting(passage) for passage in script.passages]
     assert {(delivery.gain, delivery.length_scale) for _, delivery in said} <= {(0.5, 0.5)}
     return [voice.info.name for voice, _ in said], warnings

@@ -221,6 +221,6 @@ def test_a_voice_of_a_language(stored: PackStore, wanted: str, found: str | None
     stored.remove("tiny")
     if found is None:
         with pytest.raises(VoiceError, match=wanted):
-            stored.of_language(wanted, "british")
+            stored.of_language(wanted, ["british"])
     else:
-        assert stored.of_language(wanted, "british") == found
+        assert stored.of_language(wanted, ["british"]) == found

@@ -20,10 +20,13 @@ from engines.kokoro_import import KokoroSource, import_kokoro
 from engines.pack import PackStore
 from engines.shelf import Preferences
 from engines.styles import USUAL, Style, dressed, find, read_definitions
+from engines.text.gaps import gaps
 from engines.vits import Delivery
 from engines.voice import Voice
 
-NAMED = read_definitions(["calm = one rate=0.9", "urgent = one:3+two:1 rate=1.25 gain=1.5", "quiet = gain=0.3"])
+NAMED = read_definitions(
+    ["calm = one rate=0.9", "urgent = one:3+two:1 rate=1.25 gain=1.5", "quiet = gain=0.3", "slow = sentence_gap_ms=390"]
+)
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +132,21 @@ def test_styles_by_name() -> None:
 
 
 @pytest.mark.parametrize(
+    ("definition", "sentence_ms", "paragraph_ms"),
+    [
+        ("rate=1", 100, 300),
+        ("sentence_gap_ms=50", 60, 300),
+        ("sentence_gap_ms=400", 400, 400),
+        ("paragraph_gap_ms=0", 100, 0),
+        ("sentence_gap_ms=0 paragraph_gap_ms=900", 0, 900),
+    ],
+)
+def test_pauses_are_the_style_s_where_it_has_any(definition: str, sentence_ms: int, paragraph_ms: int) -> None:
+    style = read_definitions([f"x = {definition}"])["x"]
+    assert style.gaps(gaps(100, 300)) == gaps(sentence_ms, paragraph_ms)
+
+
+@pytest.mark.parametrize(
     "lines",
     [
         ["calm"],
@@ -136,6 +154,8 @@ def test_styles_by_name() -> None:
         ["calm = rate=x"],
         ["calm = gain=nan"],
         ["calm = pitch=1"],
+        ["calm = sentence_gap_ms=10001"],
+        ["calm = paragraph_gap_ms=-1"],
         ["a = b", "a = c"],
         ["a = b:"],
     ],
@@ -161,3 +181,8 @@ def test_what_a_family_cannot_do_is_refused(moods: Voice, kokoro: Voice) -> None
     with pytest.raises(SpeechError, match="nobody is no style of kokoro-en-us: there are af_one, am_two"):
         said(kokoro, "af_one+nobody")
     assert dressed(Delivery(), kokoro.info, find("af_one+am_two", {}), b"", {}).mix == Mix(((0, 0.5), (1, 0.5)))
+
+
+def test_one_speaker_takes_the_place_of_a_blend(kokoro: Voice) -> None:
+    blended = dressed(Delivery(), kokoro.info, find("af_one+am_two", {}), b"", {})
+    assert dressed(blended, kokoro.info, find("am_two", {}), b"", {}) == Delivery(speaker=1)

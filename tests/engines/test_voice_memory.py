@@ -10,6 +10,7 @@ from device.format import Samples
 from device.memory import HostBufferPool
 from engines import importer, piper
 from engines.backends import Wanted
+from engines.casting import get_or_usual
 from engines.errors import EngineError, VoiceError
 from engines.kokoro_import import KokoroSource, import_kokoro
 from engines.pack import STYLES_FILE, PackStore
@@ -44,7 +45,7 @@ def test_fifty_alternating_utterances_in_the_memory_of_one_voice(store: PackStor
     synthesizer = Synthesizer(phonemizer, HostBufferPool(buffers=2, capacity=48_000, limit_bytes=2**22))
 
     def say(name: str) -> Samples:
-        voice = voices.get_or_usual(name, None, pytest.fail)
+        voice, _ = get_or_usual(voices, name, None, pytest.fail)
         utterance = Utterance("Hello there.", voices.delivery(voice), seed=1)
         parts = []
         for chunk in synthesizer.chunks(utterance, voice, Tally()):
@@ -84,16 +85,17 @@ def test_where_the_chosen_voice_fails_the_usual_one_speaks(store: PackStore) -> 
     voices = shelf(store, limit_bytes=None)
     (store.folder / "kokoro-en-us" / STYLES_FILE).write_bytes(b"x")
     told: list[str] = []
-    assert voices.get_or_usual("kokoro-en-us", None, told.append).info.name == "tiny"
+    voice, failed = get_or_usual(voices, "kokoro-en-us", None, told.append)
+    assert (voice.info.name, failed) == ("tiny", True)
     assert len(told) == 1
     assert "the usual voice speaks, since" in told[0]
     assert "has changed since its import" in told[0]
     with pytest.raises(VoiceError, match="is not among the voices"):
-        voices.get_or_usual("nobody", None, told.append)
+        get_or_usual(voices, "nobody", None, told.append)
     with pytest.raises(VoiceError, match="is spoken by no voice"):
-        voices.get_or_usual("", "xx", told.append)
+        get_or_usual(voices, "", "xx", told.append)
     voices.close()
     (store.folder / "tiny" / "vocoder.onnx").write_bytes(b"x")
     with pytest.raises((VoiceError, EngineError), match="has changed"):
-        voices.get_or_usual("tiny", None, told.append)
+        get_or_usual(voices, "tiny", None, told.append)
     assert len(told) == 1

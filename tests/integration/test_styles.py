@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import wave
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,24 +11,37 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
+import paho.mqtt.subscribe
 import pytest
 from simulators import tiny_kokoro, tiny_voice
 from simulators.broker import Mosquitto
 from simulators.controller import Controller, Payload
 from simulators.daemon_process import DaemonProcess
 
+from device.format import RATE
 from engines import importer, piper
 from engines.kokoro_import import KokoroSource, import_kokoro
 from engines.pack import PackStore
 
 NUMBERS = count()
-STYLES = ["loud = af_one gain=2", "quick = am_two rate=2", "mood = speaker_1 voice=tiny"]
+STYLES = [
+    "loud = af_one gain=2",
+    "quick = am_two rate=2",
+    "mood = speaker_1 voice=tiny",
+    "slow = sentence_gap_ms=400 paragraph_gap_ms=1000",
+]
+VOICES = ("kokoro-en-us", "tiny")
+TURNS = 50
+TEXT = "Hello, all of you."
+TWO = "Hello, all of you. Good evening."
 
 
 @dataclass(frozen=True)
 class Stage:
     controller: Controller
     folder: Path
+    daemon: DaemonProcess
+    port: int
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +54,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     settings = {
         "voice": {"default": "kokoro-en-us", "seed": 1, "preload": ["nobody", "tiny"]},
         "styles": {"named": STYLES},
+        "memory": {"voices_limit_mb": 1},  # less than the styles of the one take: never both
+        "telemetry": {"interval_s": 1},
     }
     with (
         Mosquitto() as broker,
@@ -47,12 +63,13 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         DaemonProcess(folder, broker.port, packs=store.folder, settings=settings) as daemon,
     ):
         controller.wait_for_status("online")
-        yield Stage(controller, folder)
+        yield Stage(controller, folder, daemon, broker.port)
         assert daemon.running
 
 
 def speak(stage: Stage, **fields: object) -> list[Payload]:
-    return stage.controller.speak({"id": f"command-{next(NUMBERS)}", "text": "Hello, all of you.", **fields})
+    given = {"text": TEXT} if "ssml" not in fields else {}
+    return stage.controller.speak({"id": f"command-{next(NUMBERS)}", **given, **fields})
 
 
 def sound(stage: Stage, **fields: object) -> np.ndarray:
@@ -60,6 +77,10 @@ def sound(stage: Stage, **fields: object) -> np.ndarray:
     assert finished["event"] == "finished", finished
     with wave.open(str(stage.folder / "renders" / finished["location"]), "rb") as file:
         return np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.float64)
+
+
+def inside(element: str, text: str) -> str:
+    return f"<speak>{element}{text}</{element[1:].split(maxsplit=1)[0]}></speak>"
 
 
 def vector(number: float) -> str:
@@ -81,6 +102,24 @@ def test_named_styles_have_their_rate_and_voice(stage: Stage) -> None:
     np.testing.assert_array_equal(sound(stage, style="mood"), sound(stage, voice="tiny", speaker=1))
 
 
+def test_named_styles_have_their_pauses(stage: Stage) -> None:
+    usual = sound(stage, text=TWO).size
+    assert sound(stage, text=TWO, style="slow").size == usual + round(0.4 * RATE)
+    assert sound(stage, text=TWO.replace(". ", ".\n\n"), style="slow").size == usual + RATE
+
+
+def test_a_voice_element_has_its_style(stage: Stage) -> None:
+    for style in ("am_two", "am_two:0.4+af_one:0.6", "mood", "quick"):
+        whole = sound(stage, style=style)
+        np.testing.assert_array_equal(sound(stage, ssml=inside(f'<voice style="{style}">', TEXT)), whole)
+    named = inside('<voice name="tiny" style="speaker_1">', TEXT)
+    np.testing.assert_array_equal(sound(stage, ssml=named), sound(stage, style="mood"))
+    # The session speaks on as it did.
+    ssml = inside('<voice style="quick">', TEXT)
+    sound(stage, ssml=ssml, session="inner", style="af_one")
+    np.testing.assert_array_equal(sound(stage, session="inner"), sound(stage, style="af_one"))
+
+
 def test_a_vector_is_spoken(stage: Stage) -> None:
     assert sound(stage, style_vector=vector(0.1)).size > 10_000
 
@@ -99,14 +138,20 @@ def test_a_vector_is_spoken(stage: Stage) -> None:
         ({"style_vector": vector(9999)}, "rejected", "style"),
         ({"style_vector": vector(0.1)[:-8]}, "rejected", "style"),
         ({"style_vector": vector(0.1), "style": "loud"}, "rejected", "style"),
+        ({"ssml": inside('<voice style="nobody">', TEXT)}, "failed", "style"),
+        ({"ssml": inside('<voice name="tiny" style="speaker_0+speaker_1">', TEXT)}, "failed", "style"),
+        ({"ssml": inside('<voice style="a:b:c">', TEXT)}, "rejected", "style"),
+        ({"language": "ja", "text": "こんにちは"}, "failed", "voice"),
+        ({"language": "zh"}, "failed", "voice"),
     ],
 )
 def test_what_is_no_style_is_refused_with_a_code(
     fields: dict[str, object], event: str, code: str, stage: Stage
 ) -> None:
-    last = speak(stage, **fields)[-1]
-    assert (last["event"], last["code"]) == (event, code)
-    assert last["reason"]
+    events = speak(stage, **fields)
+    assert (events[-1]["event"], events[-1]["code"]) == (event, code)
+    assert events[-1]["reason"]
+    assert "started" not in {event["event"] for event in events}
 
 
 def test_a_session_keeps_its_style_until_told_otherwise(stage: Stage) -> None:
@@ -127,6 +172,9 @@ def test_a_voice_that_fails_is_told_and_the_usual_one_speaks(stage: Stage) -> No
     assert events["finished"]
     assert events["synthesized"]["voice"] == "kokoro-en-us"
     assert "has changed since its import" in events["synthesized"]["warnings"][0]
+    finished = speak(stage, voice="broken", output="file")[-1]
+    assert finished["event"] == "finished"
+    assert "has changed since its import" in finished["warnings"][0]
 
 
 def test_loading_a_voice_is_told_once(stage: Stage) -> None:
@@ -136,3 +184,39 @@ def test_loading_a_voice_is_told_once(stage: Stage) -> None:
     )
     assert first["load_ms"] > 0
     assert second.get("load_ms") is None
+
+
+def test_two_voices_in_the_memory_of_one_take_turns_without_a_failure(stage: Stage) -> None:
+    commands = [
+        {"id": f"turn-{number}", "text": "Ha.", "voice": VOICES[number % 2], "cache": False, "rate": 2.0}
+        for number in range(TURNS)
+    ]
+    before = loads(stage)
+    early = stage.daemon.resident_mb
+    stage.controller.publish_all([json.dumps(command) for command in commands])
+    stories = [
+        {event["event"]: event for event in stage.controller.wait_for_final(command["id"], 60)} for command in commands
+    ]
+    assert [story["synthesized"]["voice"] for story in stories] == [command["voice"] for command in commands]
+    # Who speaks is never cut off by the loading of the next.
+    for number in (0, 1):
+        lengths = {story["finished"]["audio_s"] for story in stories[number::2]}
+        assert len(lengths) == 1
+        assert lengths.pop() > 0
+    gaps = [story["synthesized"].get("load_ms") for story in stories]
+    assert all(gap is not None and gap > 0 for gap in gaps[1:]), "each is told how long its voice took to load"
+    assert stage.daemon.resident_mb - early < 50, "of 25 of each, none stays"
+    after = loads(stage)
+    for name in VOICES:
+        assert after[name]["loads"] - before.get(name, {"loads": 0})["loads"] >= TURNS // 2 - 1
+        assert after[name]["releases"] >= TURNS // 2 - 1
+        assert after[name]["load_s"] > 0
+    assert [after[name]["loaded"] for name in VOICES] == [False, True]
+
+
+def loads(stage: Stage) -> dict[str, dict[str, object]]:
+    """Give what telemetry says of the voices from now on: the first message may be an older one, kept."""
+    _, message = paho.mqtt.subscribe.simple(
+        "speakd/bench/telemetry", hostname="127.0.0.1", port=stage.port, msg_count=2
+    )
+    return json.loads(message.payload)["voices"]
