@@ -102,8 +102,9 @@ class Crashes:
         # Where INT8 was not in use anyway, leaving it out would change nothing.
         step = 1 if self._facts.step == 0 and (not self._facts.engine or "int8" in self._facts.engine) else 2
         self._facts = replace(self._facts, step=step, engine="")
-        self._write()
+        # In this order: after a power cut between the two, the row must not put a second engine aside for the same.
         self.steady()
+        self._write()
         _LOG.error("%s", self.problem)
 
     def _write(self) -> None:

@@ -20,6 +20,7 @@ from device.format import RATE, Samples, seconds
 from device.memory import AudioChunk
 from device.opus import EncoderPool, OpusSettings
 from device.opus_sink import OpusSink
+from engines.durable import flush_file, write_whole
 
 _LOG = logging.getLogger(__name__)
 
@@ -97,7 +98,7 @@ class Recorder(Worker):
         """Go on counting from what is there, and clear what an interrupted write left."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=_ONLY_OURS)
-            for part in self._folder.glob(f".*{_PART}"):
+            for part in self._folder.glob(f"*{_PART}"):
                 part.unlink()
             numbers = [path.name.split("-")[0] for path in self._folder.glob(f"*{_SOUND}")]
             self._number = max((int(number) for number in numbers if number.isdecimal()), default=0)
@@ -129,7 +130,8 @@ class Recorder(Worker):
                 "audio_s": round(seconds(frames), 3),
                 "whole": end.whole,
             }
-            (self._folder / (name + _TEXT)).write_text(json.dumps(beside, ensure_ascii=False), encoding="utf-8")
+            write_whole(self._folder / (name + _TEXT), json.dumps(beside, ensure_ascii=False).encode())
+            flush_file(part)
             part.replace(self._folder / (name + _SOUND))
         finally:
             for _ in items:

@@ -12,7 +12,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from device.format import Samples
+from engines.durable import write_whole
 from engines.pack import Pack, PackStore
 from engines.pack_info import PackInfo
 from engines.resampling import HALF_TAPS, block_size
@@ -225,11 +226,7 @@ def known_speed(pack: Pack, device: str) -> Speed | None:
 def keep_speed(pack: Pack, device: str, speed: Speed) -> None:
     """Write a measured speed into the pack, whole or not at all; a pack on a read-only disk goes without."""
     content = {"device": device, "overhead_s": speed.overhead_s, "frame_s": speed.frame_s}
-    temporary = pack.folder / f"{SPEED_FILE}.{os.getpid()}"
     try:
-        temporary.write_text(json.dumps(content, indent=1))
-        temporary.replace(pack.folder / SPEED_FILE)
+        write_whole(pack.folder / SPEED_FILE, json.dumps(content, indent=1).encode())
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
         _LOG.warning("the measured speed of voice %s cannot be kept: %s", pack.info.name, error.strerror)

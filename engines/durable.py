@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import uuid
 from pathlib import Path
+from typing import Final
+
+PART: Final = ".part"
+"""The end of a file's name until it is whole."""
 
 
 def write_flushed(path: Path, content: bytes) -> None:
@@ -12,6 +18,12 @@ def write_flushed(path: Path, content: bytes) -> None:
     with path.open("xb") as file:
         file.write(content)
         file.flush()
+        os.fsync(file.fileno())
+
+
+def flush_file(path: Path) -> None:
+    """Bring what a file holds to the disk."""
+    with path.open("rb") as file:
         os.fsync(file.fileno())
 
 
@@ -27,15 +39,39 @@ def flush_folder(folder: Path) -> None:
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file, new or in place of another, so that at any moment it is the whole old or the whole new one.
 
-    One writer at a time. OSError where it cannot; what was there is then still there.
+    Several may write it at once, of which one is the last. OSError where it cannot; what was there is then still there.
     """
-    part = path.with_name(path.name + ".part")
+    part = path.with_name(f"{path.name}.{uuid.uuid4().hex}{PART}")
+    _clear_abandoned(path)
     try:
-        part.unlink(missing_ok=True)
-        write_flushed(part, content)
-        part.replace(path)
+        with part.open("xb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # for as long as it is open: see is_abandoned
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            part.replace(path)
         flush_folder(path.parent)
     except OSError:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
         raise
+
+
+def is_abandoned(part: Path) -> bool:
+    """Whether nobody writes a half-written file any more: its writer's lock on it ends with the process."""
+    try:
+        with part.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _clear_abandoned(path: Path) -> None:
+    """Delete what earlier writers of this file left when they were killed."""
+    with contextlib.suppress(OSError):
+        for part in path.parent.iterdir():
+            if part.name.startswith(f"{path.name}.") and part.suffix == PART and is_abandoned(part):
+                part.unlink(missing_ok=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Final
 
 import numpy as np
 
 from engines.backends import Wanted
 from engines.calibration import processor
+from engines.durable import write_whole
 from engines.errors import EngineError, VoiceError
 from engines.kokoro import STYLE_NUMBERS, STYLE_ROWS, KokoroVoice, Styles
 from engines.pack import KokoroPack
@@ -134,11 +134,7 @@ def _sentence_s(voice: KokoroVoice) -> float:
 
 
 def _keep(pack: KokoroPack, device: str, times: dict[str, float]) -> None:
-    temporary = pack.folder / f"{CHOICE_FILE}.{os.getpid()}"
     try:
-        temporary.write_text(json.dumps({"device": device, "seconds": times}, indent=1))
-        temporary.replace(pack.folder / CHOICE_FILE)
+        write_whole(pack.folder / CHOICE_FILE, json.dumps({"device": device, "seconds": times}, indent=1).encode())
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
         _LOG.warning("what is quickest for voice %s cannot be kept: %s", pack.info.name, error.strerror)

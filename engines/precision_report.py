@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from engines.calibration import measure_speed
+from engines.durable import write_whole
 from engines.errors import VoiceError
 from engines.pack import Pack
 from engines.quality import BEST, Quality
@@ -87,13 +86,9 @@ def record(pack: Pack, plans: Iterable[Plan]) -> Report:
     known = read_report(pack)
     table = {_name(plan): plan for plan in (*(known.plans if known else ()), *plans)}
     report = report_of(table.values())
-    temporary = pack.folder / f"{REPORT_FILE}.{os.getpid()}"
     try:
-        temporary.write_text(report.model_dump_json(indent=1))
-        temporary.replace(pack.folder / REPORT_FILE)
+        write_whole(pack.folder / REPORT_FILE, report.model_dump_json(indent=1).encode())
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise VoiceError(str(pack.folder / REPORT_FILE), f"cannot be written: {error.strerror}") from error
     return report
 

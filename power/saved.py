@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from dataclasses import asdict, dataclass, replace
@@ -54,8 +53,7 @@ class SnapshotFile:
         except OSError as error:
             raise StateError(f"{self.path}: {error.strerror or error}") from error
         except (ValueError, TypeError, LookupError, AttributeError) as error:
-            aside = self.path.with_suffix(".damaged")
-            self.path.replace(aside)
+            aside = self._set_aside()
             raise StateError(f"{aside} holds no settings: what was changed cannot be put back, reboot") from error
 
     def keep(self, snapshot: Snapshot) -> None:
@@ -72,10 +70,24 @@ class SnapshotFile:
             raise StateError(f"{self.path}: {error.strerror or error}: nothing is changed") from error
 
     def forget(self) -> None:
-        """Remove it, once everything is as it was."""
-        with contextlib.suppress(FileNotFoundError):
-            self.path.unlink()
+        """Remove it, once everything is as it was. StateError where a disk that fails takes no change any more."""
+        try:
+            self.path.unlink(missing_ok=True)
             self._flush_folder()
+        except OSError as error:
+            raise StateError(
+                f"{self.path}: {error.strerror or error}: it is put back again at the next start"
+            ) from error
+
+    def _set_aside(self) -> Path:
+        aside = self.path.with_suffix(".damaged")
+        try:
+            self.path.replace(aside)
+        except OSError as error:
+            raise StateError(
+                f"{self.path} holds no settings and cannot be renamed: {error.strerror or error}"
+            ) from error
+        return aside
 
     def _flush_folder(self) -> None:
         descriptor = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

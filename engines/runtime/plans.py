@@ -7,19 +7,16 @@ looked at. Nothing here needs TensorRT.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
-import os
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from engines.durable import flush_folder
+from engines import durable
 from engines.errors import EngineError
 
 _LOG = logging.getLogger(__name__)
@@ -31,7 +28,7 @@ _LONGEST_HEADER: Final = 4096
 _MOST_CRASHES: Final = 2
 """Loads, or builds, of one plan that may end with the process: one may have been a power cut."""
 
-_PLAN, _ASIDE, _TIMING, _PART = ".plan", ".aside", ".timing", ".part"
+_PLAN, _ASIDE, _TIMING = ".plan", ".aside", ".timing"
 _LOADING, _BUILDING, _FAILED = ".loading", ".building", ".failed"
 
 
@@ -185,8 +182,8 @@ class PlanCache:
 
     def _is_stale(self, path: Path, machine: Machine, wanted: Callable[[str], bool]) -> bool:
         match path.suffix:
-            case ".part":
-                return _is_abandoned(path)
+            case durable.PART:
+                return durable.is_abandoned(path)
             case ".timing":
                 return path.stem != machine.name
             case ".plan":
@@ -208,18 +205,10 @@ class PlanCache:
         return self.folder / f"{machine.name}{_TIMING}"
 
     def _write(self, path: Path, content: bytes) -> None:
-        part = self.folder / f"{uuid.uuid4().hex}{_PART}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with part.open("xb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)  # for as long as it is open: see _is_abandoned
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-                part.replace(path)
-            flush_folder(self.folder)
+            durable.write_whole(path, content)
         except OSError as error:
-            part.unlink(missing_ok=True)
             raise EngineError(str(path), f"cannot be written: {error.strerror or error}") from error
 
     def _set_aside(self, path: Path, reason: str) -> None:
@@ -267,15 +256,3 @@ def _size(path: Path) -> int:
 def _machine(key: Any) -> Machine:  # noqa: ANN401  what JSON holds
     of = key["machine"]
     return Machine(of["tensorrt"], tuple(of["compute_capability"]), of["multiprocessors"])
-
-
-def _is_abandoned(part: Path) -> bool:
-    """Whether nobody writes a half-written file any more: its writer's lock on it ends with the process."""
-    try:
-        with part.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return False
-    return True

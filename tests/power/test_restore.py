@@ -37,6 +37,27 @@ def test_restored_at_the_next_start_after_both_were_killed(
     assert whole(jetson) == before
 
 
+@pytest.mark.parametrize("content", ["whole", "{"], ids=["whole", "damaged"])
+def test_a_disk_that_takes_no_change_any_more_ends_no_helper(
+    orin: BoardTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    """As the kernel leaves a file system on a card that fails: mounted read-only."""
+    before = whole(orin)
+    state = tmp_path / "state.json"
+    Modes(Actor(orin.root, state)).apply(EFFICIENCY)
+    if content != "whole":
+        state.write_text(content)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    for change in ("unlink", "replace"):
+        monkeypatch.setattr(Path, change, refuse)
+    (problem,) = Actor(orin.root, state).restore()
+    assert "Read-only file system" in problem
+    assert (whole(orin) == before) == (content == "whole")
+
+
 class KilledError(BaseException):
     """Ends whatever runs, as SIGKILL would."""
 

@@ -30,6 +30,7 @@ class Controller:
         self.events: list[Payload] = []
         self.statuses: list[Payload] = []
         self.settings: list[Payload] = []
+        self.alerts: list[Payload] = []
         self._changed = threading.Condition()
         self._subscriptions = 0
         self._client = paho.Client(CallbackAPIVersion.VERSION2, protocol=paho.MQTTv311)
@@ -153,7 +154,7 @@ class Controller:
     def _on_connect(
         self, client: paho.Client, _userdata: object, _flags: object, _reason: object, _properties: object
     ) -> None:
-        client.subscribe([(f"speakd/{DEVICE}/{kind}", 1) for kind in ("event", "status", "settings")])
+        client.subscribe([(f"speakd/{DEVICE}/{kind}", 1) for kind in ("event", "status", "settings", "alert")])
 
     def _on_subscribe(
         self, _client: paho.Client, _userdata: object, _mid: int, _reasons: object, _properties: object
@@ -163,7 +164,8 @@ class Controller:
             self._changed.notify_all()
 
     def _on_message(self, _client: paho.Client, _userdata: object, message: paho.MQTTMessage) -> None:
-        heard = {"status": self.statuses, "settings": self.settings}.get(message.topic.split("/")[-1], self.events)
+        kinds = {"status": self.statuses, "settings": self.settings, "alert": self.alerts}
+        heard = kinds.get(message.topic.split("/")[-1], self.events)
         with self._changed:
             heard.append(json.loads(message.payload))
             self._changed.notify_all()
