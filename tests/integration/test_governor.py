@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from statistics import median
@@ -17,6 +16,7 @@ from simulators.board_parts import BoardTree
 from simulators.controller import Controller
 from simulators.daemon_process import DaemonProcess
 from simulators.power_helper import HelperProcess
+from simulators.waiting import wait_until
 
 TIMEOUT_S = 20.0
 
@@ -29,14 +29,6 @@ def caps(tree: BoardTree) -> dict[str, tuple[int, int]]:
     while True:
         with suppress(ValueError):
             return tree.caps()
-
-
-def wait_for(condition: Callable[[], bool], complaint: Callable[[], str]) -> None:
-    """Files have nobody to tell of a change: look until it is there."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < deadline, complaint()
-        time.sleep(0.01)
 
 
 def wait_for_mode(controller: Controller, mode: str, *, after: int = 0) -> dict[str, object]:
@@ -85,18 +77,18 @@ def test_clocks_follow_commands_and_are_put_back(
     with governed(tree, make_daemon, controller):
         assert wait_for_mode(controller, "latency")["power"] == "ok"
         controller.publish({"id": "one", "text": "One, two, three, four."})
-        controller.wait_for("one", "started")
-        wait_for(pinned, lambda: f"someone is spoken to, and the clocks are {caps(tree)}, not {found}")
+        controller.wait_until("one", "started")
+        wait_until(pinned, lambda: f"someone is spoken to, and the clocks are {caps(tree)}, not {found}")
         controller.wait_for_final("one")
-        wait_for(capped, lambda: f"nobody speaks, and the clocks are {caps(tree)}")
+        wait_until(capped, lambda: f"nobody speaks, and the clocks are {caps(tree)}")
         controller.publish({"id": "two", "text": "One, two, three, four."})
-        controller.wait_for("two", "started")
-        wait_for(pinned, lambda: f"the clocks are {caps(tree)}")
+        controller.wait_until("two", "started")
+        wait_until(pinned, lambda: f"the clocks are {caps(tree)}")
         statuses = len(controller.statuses)
         tree.set_temperatures(104_000)
         reason = wait_for_mode(controller, "protect", after=statuses)["mode_reason"]
         assert "above its threshold" in str(reason)
-        wait_for(capped, lambda: f"it is too hot, and the clocks are {caps(tree)}")
+        wait_until(capped, lambda: f"it is too hot, and the clocks are {caps(tree)}")
         controller.wait_for_final("two")
         assert controller.speak({"id": "three", "text": "Go."})[-1]["event"] == "finished"
         statuses = len(controller.statuses)
@@ -111,10 +103,10 @@ def test_a_daemon_that_is_killed_leaves_the_board_as_it_was(
     tree = boards.make("orin-nano-super", tmp_path / "board")
     found = caps(tree)
     with governed(tree, make_daemon, controller) as daemon:
-        wait_for(lambda: caps(tree) != found, lambda: "nothing is changed")
+        wait_until(lambda: caps(tree) != found, lambda: "nothing is changed")
         daemon.kill()
         daemon.wait()
-        wait_for(lambda: caps(tree) == found, lambda: f"the clocks are {caps(tree)}, not {found}")
+        wait_until(lambda: caps(tree) == found, lambda: f"the clocks are {caps(tree)}, not {found}")
 
 
 JTOP_THAT_HANGS = """
@@ -169,7 +161,7 @@ def test_without_a_governor_no_mode_is_promised(make_daemon: MakeDaemon, control
     with make_daemon(power={"enabled": False}):
         assert "mode" not in controller.wait_for_status("online")
         controller.publish({"mode": "protect", "request": "r1"}, command="mode/set")
-        assert controller.wait_for("r1", "rejected")["code"] == "topic"
+        assert controller.wait_until("r1", "rejected")["code"] == "topic"
 
 
 def test_without_a_helper_it_watches_and_says_so(
