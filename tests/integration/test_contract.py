@@ -21,7 +21,6 @@ from simulators.broker import Broker, Mosquitto
 from simulators.certificates import Authority
 from simulators.controller import DEVICE, Controller, Payload
 from simulators.daemon_process import DaemonProcess
-from simulators.waiting import wait_until
 
 TIMEOUT_S = 30.0
 LONG = "One two three four five six seven eight nine ten. " * 4
@@ -250,8 +249,8 @@ class TestConnection:
                 }
             }
             with DaemonProcess(tmp_path, broker.port, packs=voice_packs, settings=settings) as daemon:
-                wait_until(lambda: "not yet valid" in daemon.log and "clock says" in daemon.log, lambda: daemon.log)
-                wait_until(lambda: "connected, MQTT 5" in daemon.log, lambda: daemon.log)
+                wait_for(lambda: "not yet valid" in daemon.log and "clock says" in daemon.log)
+                wait_for(lambda: "connected, MQTT 5" in daemon.log)
 
     def test_a_broker_that_nobody_vouches_for_is_not_spoken_to(self, tmp_path: Path, voice_packs: Path) -> None:
         certificate, key = Authority(tmp_path / "stranger").issue("broker")
@@ -259,8 +258,17 @@ class TestConnection:
         with Mosquitto(f"certfile {certificate}", f"keyfile {key}") as broker:
             settings = {"mqtt": {"tls": True, "tls_ca_file": str(ours.ca)}}
             with DaemonProcess(tmp_path, broker.port, packs=voice_packs, settings=settings) as daemon:
-                wait_until(lambda: "certificate verify failed" in daemon.log, lambda: daemon.log)
+                wait_for(lambda: "certificate verify failed" in daemon.log)
                 assert "connected" not in daemon.log
             context = ssl.create_default_context(cafile=str(tmp_path / "stranger/ca.pem"))
             with socket.create_connection(("127.0.0.1", broker.port)) as plain:
                 context.wrap_socket(plain, server_hostname="127.0.0.1").close()  # the broker was in order
+
+
+def wait_for(condition: Any) -> None:  # noqa: ANN401
+    pause = threading.Event()
+    for _ in range(int(2 * TIMEOUT_S / 0.1)):
+        if condition():
+            return
+        pause.wait(0.1)
+    raise AssertionError("it did not come about")

@@ -20,8 +20,8 @@ from simulators.waiting import wait_until
 
 TIMEOUT_S = 20.0
 
-FIRST_MS = 500
-"""On a machine that is busy with other things; what hangs here would take a second or more."""
+FIRST_MS = 3000
+"""However busy the machine is with other things; what hangs here hangs for good."""
 
 
 def caps(tree: BoardTree) -> dict[str, tuple[int, int]]:
@@ -77,12 +77,12 @@ def test_clocks_follow_commands_and_are_put_back(
     with governed(tree, make_daemon, controller):
         assert wait_for_mode(controller, "latency")["power"] == "ok"
         controller.publish({"id": "one", "text": "One, two, three, four."})
-        controller.wait_until("one", "started")
+        controller.wait_for("one", "started")
         wait_until(pinned, lambda: f"someone is spoken to, and the clocks are {caps(tree)}, not {found}")
         controller.wait_for_final("one")
         wait_until(capped, lambda: f"nobody speaks, and the clocks are {caps(tree)}")
         controller.publish({"id": "two", "text": "One, two, three, four."})
-        controller.wait_until("two", "started")
+        controller.wait_for("two", "started")
         wait_until(pinned, lambda: f"the clocks are {caps(tree)}")
         statuses = len(controller.statuses)
         tree.set_temperatures(104_000)
@@ -161,7 +161,7 @@ def test_without_a_governor_no_mode_is_promised(make_daemon: MakeDaemon, control
     with make_daemon(power={"enabled": False}):
         assert "mode" not in controller.wait_for_status("online")
         controller.publish({"mode": "protect", "request": "r1"}, command="mode/set")
-        assert controller.wait_until("r1", "rejected")["code"] == "topic"
+        assert controller.wait_for("r1", "rejected")["code"] == "topic"
 
 
 def test_without_a_helper_it_watches_and_says_so(
