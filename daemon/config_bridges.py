@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from daemon.config_sections import HOST_LABEL, TOPIC, TOPIC_CHARACTER, Section
+from daemon.config_sections import TOPIC, TOPIC_CHARACTER, Section, listening_address
 
 
 class HomeAssistantConfig(Section):
@@ -42,11 +42,5 @@ class WyomingConfig(Section):
     """A text-to-speech server for Home Assistant's voice pipeline, by the Wyoming protocol."""
 
     enabled: bool = Field(default=False, description="Whether there is a server")
-    host: str = Field(
-        default="127.0.0.1",
-        description='Address that it listens on, where anybody may come in, "0.0.0.0" for all; '
-        "text of 1 to 253 characters without white space",
-        pattern=rf"^{HOST_LABEL}(\.{HOST_LABEL})*\.?$",
-        max_length=253,
-    )
+    host: str = listening_address()
     port: int = Field(default=10200, ge=1, le=65535, description="Its TCP port; port number")

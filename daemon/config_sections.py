@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import socket
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
@@ -19,7 +19,8 @@ TOPIC_CHARACTER: Final = r"[^/+#\s\x00-\x1f\x7f-\x9f]"
 
 TOPIC: Final = rf"^[^$/+#\s\x00-\x1f\x7f-\x9f]{TOPIC_CHARACTER}*(/{TOPIC_CHARACTER}+)*$"
 
-HOST_LABEL: Final = r"[^.\s\x00-\x1f\x7f-\x9f]{1,63}"
+_HOST_LABEL: Final = r"[^.\s\x00-\x1f\x7f-\x9f]{1,63}"
+_HOST: Final = rf"^{_HOST_LABEL}(\.{_HOST_LABEL})*\.?$"
 """What resolvers take; Python's raises what no connection attempt would expect for all else."""
 
 _SCOPES: Final = ("all", "group", "render")
@@ -67,6 +68,17 @@ class DeviceConfig(Section):
         return value
 
 
+def listening_address() -> Any:  # noqa: ANN401  as pydantic has it
+    """Give the field of an address that a server of ours listens on."""
+    return Field(
+        default="127.0.0.1",
+        description='Address that it listens on, where anybody may come in, "0.0.0.0" for all; '
+        "text of 1 to 253 characters without white space",
+        pattern=_HOST,
+        max_length=253,
+    )
+
+
 class MqttConfig(Section):
     """The broker, and how to reach it."""
 
@@ -74,7 +86,7 @@ class MqttConfig(Section):
         default="localhost",
         description="Host name or address of the broker; text of 1 to 253 characters without white space, "
         "at most 63 of them between two dots",
-        pattern=rf"^{HOST_LABEL}(\.{HOST_LABEL})*\.?$",
+        pattern=_HOST,
         max_length=253,
     )
     port: int = Field(default=1883, ge=1, le=65535, description="TCP port of the broker; port number")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from daemon.config_sections import HOST_LABEL, Section
+from daemon.config_sections import Section, listening_address
 
 
 class TelemetryConfig(Section):
@@ -66,13 +66,7 @@ class PrometheusConfig(Section):
     """The same figures for Prometheus to scrape."""
 
     enabled: bool = Field(default=False, description="Whether they can be scraped")
-    host: str = Field(
-        default="127.0.0.1",
-        description='Address that it listens on, where anybody may come in, "0.0.0.0" for all; '
-        "text of 1 to 253 characters without white space",
-        pattern=rf"^{HOST_LABEL}(\.{HOST_LABEL})*\.?$",
-        max_length=253,
-    )
+    host: str = listening_address()
     port: int = Field(default=9468, ge=1, le=65535, description="Its TCP port, where no socket is given; port number")
     socket: str = Field(
         default="",

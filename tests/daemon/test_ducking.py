@@ -13,6 +13,7 @@ from pathlib import Path
 import pulsectl
 import pytest
 from simulators.pulse import PulseServer
+from simulators.waiting import wait_until
 
 import daemon.ducking
 from daemon.ducking import Ducking
@@ -41,10 +42,7 @@ def volumes() -> list[float]:
 
 
 def wait_for(wanted: list[float]) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while volumes() != pytest.approx(wanted, abs=0.002):
-        assert time.monotonic() < deadline, volumes()
-        threading.Event().wait(0.02)
+    wait_until(lambda: volumes() == pytest.approx(wanted, abs=0.002), lambda: f"{volumes()}")
 
 
 def end(ducking: Ducking) -> None:

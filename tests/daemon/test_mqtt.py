@@ -1,18 +1,20 @@
 from __future__ import annotations
 
+import itertools
 import queue
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from daemon.config import MqttConfig
 from daemon.errors import BrokerConfigError
 from daemon.mqtt import Connection
-from daemon.mqtt_types import Handlers
+from daemon.mqtt_types import Handlers, Received
 
 TIMEOUT_S = 20.0
 REFUSED_VERSION = b"\x20\x02\x00\x01"
@@ -141,3 +143,59 @@ def test_files_that_are_of_no_use_are_told_before_anything_is_connected(
     nothing: Callable[..., None] = lambda *_: None  # noqa: E731
     with pytest.raises(BrokerConfigError, match=complaint):
         Connection(MqttConfig.model_validate(settings | files), "test", Handlers(*[nothing] * 6))
+
+
+class Heard:
+    """What a connection tells its owner."""
+
+    def __init__(self) -> None:
+        self.told: queue.SimpleQueue[object] = queue.SimpleQueue()
+        self.handlers = Handlers(
+            connected=self.told.put,
+            subscribed=self.told.put,
+            disconnected=lambda _problem: None,
+            protocol_refused=lambda: None,
+            received=self.told.put,
+            died=self.told.put,
+        )
+
+    def next(self) -> object:
+        return self.told.get(timeout=TIMEOUT_S)
+
+
+def test_a_name_that_nobody_knows_yet_is_asked_for_again(
+    listen: Callable[[bytes], Listener], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = itertools.count()
+    real = socket.getaddrinfo
+
+    def resolve(host: str, *rest: Any, **more: Any) -> Any:  # noqa: ANN401
+        if next(asked) < 2:
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        return real(host, *rest, **more)
+
+    heard, listener = Heard(), listen(ACCEPTED_5)
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    connection = Connection(MqttConfig(port=listener.port, reconnect_max_s=2), "test", heard.handlers)
+    connection.start()
+    try:
+        assert heard.next() == "MQTT 5"
+    finally:
+        connection.stop(None, 1.0)
+    assert caplog.text.count("cannot be reached") == 1
+    assert "name resolution" in caplog.text
+
+
+def test_a_topic_that_is_no_text_ends_nothing(listen: Callable[[bytes], Listener]) -> None:
+    topics = (b"\xff\xfe", b"a/speak")
+    # PUBLISH with QoS 0: its length, the topic's, no properties, two bytes of payload.
+    messages = b"".join(bytes([0x30, 5 + len(topic), 0, len(topic)]) + topic + b"\0hi" for topic in topics)
+    heard, listener = Heard(), listen(ACCEPTED_5 + messages)
+    connection = Connection(MqttConfig(port=listener.port), "test", heard.handlers)
+    connection.start()
+    try:
+        assert heard.next() == "MQTT 5"
+        received = [heard.next(), heard.next()]
+    finally:
+        connection.stop(None, 1.0)
+    assert [(m.topic, m.payload) for m in received if isinstance(m, Received)] == [("", b"hi"), ("a/speak", b"hi")]

@@ -3,13 +3,14 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import soxr
 from simulators.faulty_sink import FaultySink
 from simulators.player_bench import BUFFERS, FADE, ONE, TIMEOUT_S, Bench, Heard, ends, play_ones
+from simulators.waiting import wait_until
 
 from daemon.inbox import (
     AudioState,
@@ -265,7 +266,7 @@ class TestCut:
         assert heard.reached.wait(TIMEOUT_S)
         job.stopped.set()
         loud.until_end()
-        wait_until(lambda: heard.pending == 0)
+        wait_until(lambda: heard.pending == 0, "it never ends")
         threading.Event().wait(0.3)
         play_ones(loud, Job("b"), 960)
         loud.until_end()
@@ -339,13 +340,6 @@ def test_words_are_told_once_each_and_not_before_they_are_heard(loud: Bench, hea
     assert [word.index for word in words] == [0, 1, 2, 3]
     for word, frame in zip(words, [0, 10_000, 10_001, 47_999], strict=True):
         assert -0.01 < word.at - started.at - frame / RATE < 0.1
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.01)
 
 
 def test_a_stop_after_the_end_forgets_nothing(bench: Bench, sink: FaultySink) -> None:

@@ -239,6 +239,24 @@ class TestSink:
         assert not start <= addresses[0] < start + samples.nbytes
         sink.close()
 
+    def test_silence_that_is_hardly_encoded_keeps_its_time(self, path: Path) -> None:
+        sink = OpusSink(path, OpusSettings(dtx=True))
+        sink.open()
+        samples = np.concatenate([tone(RATE), np.zeros(3 * RATE, np.float32), tone(RATE)])
+        sink.write(samples)
+        sink.close()
+        assert len(decode(path)) == samples.size
+        assert "WARNING" not in run("opusinfo", path)
+        always = path.with_name("always.opus")
+        other = OpusSink(always)
+        other.open()
+        other.write(samples)
+        other.close()
+        assert path.stat().st_size < 0.8 * always.stat().st_size, "silence was encoded all the same"
+        heard = decode(path)
+        assert np.abs(heard[int(4.1 * RATE) : int(4.9 * RATE)]).max() > 0.1, "the second tone is not in its place"
+        assert np.abs(heard[int(1.2 * RATE) : int(3.9 * RATE)]).max() < 0.01
+
     def test_who_reads_the_growing_file_is_less_than_a_second_behind(self, path: Path) -> None:
         sink = OpusSink(path)
         sink.open()

@@ -17,6 +17,7 @@ from simulators.tensorrt import World
 
 from engines import calibration, piper, vits_static
 from engines.acoustic import BUCKETS, BucketedAcoustic, WholeAcoustic
+from engines.corpus import JUDGED
 from engines.errors import EngineError, GraphError
 from engines.pack import Pack, PackStore
 from engines.runtime.engine import Feeds
@@ -36,17 +37,6 @@ from engines.vocoder import FreeVocoder
 
 SMALL = (64, 160)
 """Buckets that are quick to run: what holds for them holds for all."""
-
-SENTENCES = (
-    "The next guided tour begins at a quarter past eleven in the main hall.",
-    "Please insert your card, then enter your four digit code.",
-    "I will bring the package to the reception and come back at once.",
-    "Caution, the floor is wet.",
-    "Room 217 is at the end of the corridor, on your right.",
-    "Sorry, I did not understand you. Could you say that again?",
-    "Emergency stop! Everybody, please step back.",
-    "Children under six travel free of charge on all our buses.",
-)
 
 
 @pytest.fixture(scope="module")
@@ -277,7 +267,7 @@ def test_half_precision_changes_almost_no_duration(
     changed = total = 0
     emulated = rounded(onnx.load_from_string(coarse)).SerializeToString()
     with closing(in_buckets({160: single}, b"")) as exact, closing(in_buckets({160: emulated}, b"")) as rough:
-        for sentence in sentences_of(phonemizer.phonemize(" ".join(SENTENCES), "en-us"), max_phonemes=600):
+        for sentence in sentences_of(phonemizer.phonemize(" ".join(JUDGED), "en-us"), max_phonemes=600):
             ids = phoneme_ids(sentence, pack.info.phoneme_ids)[0]
             for _ in range(4):
                 feeds = voice.feeds(ids, Delivery(), voice.noise(len(ids), rng))

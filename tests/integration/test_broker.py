@@ -8,6 +8,7 @@ from integration.conftest import MakeDaemon
 from simulators.broker import Amqtt, Broker
 from simulators.controller import Controller
 from simulators.daemon_process import DaemonProcess
+from simulators.waiting import wait_until
 
 LONG = "This is a long text that takes a while. " * 10
 
@@ -47,6 +48,20 @@ def test_what_happened_while_the_broker_was_away_is_told_afterwards(
     broker.start()
     assert kinds(controller.wait_for_final("a"))[-1] == "finished"
     assert daemon.running
+
+
+def test_a_broker_that_only_seems_to_be_there_is_given_up(
+    make_daemon: MakeDaemon, controller: Controller, broker: Broker
+) -> None:
+    with make_daemon(mqtt={"keepalive_s": 5}) as daemon:
+        controller.wait_for_status("online")
+        broker.freeze()  # as when a cable is pulled: nobody hangs up
+        wait_until(lambda: "connection to the broker was lost" in daemon.log, lambda: daemon.log)
+        broker.kill()
+        seen = len(controller.statuses)
+        broker.start()
+        controller.wait_for_status("online", after=seen)
+        assert kinds(controller.speak({"id": "a", "text": "Yes."}))[-1] == "finished"
 
 
 def test_a_broker_that_speaks_only_3_1_1_will_do(tmp_path: Path, voice_packs: Path) -> None:

@@ -96,7 +96,11 @@ def test_a_storm_of_nonsense(make_daemon: MakeDaemon, controller: Controller) ->
         makers = (random_bytes, malformed_json, lambda rng: rng.choice(CONTROLS))
         return [rng.choice(makers)(rng) for _ in range(count)]
 
-    settings = {"limits": {"max_commands_per_s": 10_000.0}, "device": {"groups": ["hall"]}}
+    settings = {
+        "limits": {"max_commands_per_s": 10_000.0},
+        "device": {"groups": ["hall"]},
+        "mqtt": {"keepalive_s": 5},  # whoever is busy for longer is cut off by the broker
+    }
     with make_daemon(**settings) as daemon:
         controller.wait_for_status("online")
         storm(mixture(3 * BATCH))
@@ -112,6 +116,7 @@ def test_a_storm_of_nonsense(make_daemon: MakeDaemon, controller: Controller) ->
         assert controller.speak({"id": "after", "text": "One, two, three."})[-1]["event"] == "finished"
 
         assert daemon.running
+        assert daemon.log.count("connected, MQTT 5") == 1
         assert daemon.threads == threads
         assert daemon.resident_mb < resident_mb + GROWTH_MB
     assert codes >= {"encoding", "json", "field", "topic", "reply_to"}

@@ -7,7 +7,6 @@ import os
 import queue
 import resource
 import signal
-import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from simulators import boards
 from simulators.broker import Broker, free_port
 from simulators.controller import Controller
+from simulators.waiting import wait_until
 
 from daemon.api import json_schema
 
@@ -98,7 +98,7 @@ def test_where_the_time_of_what_was_said_went(
         late = Listener(broker.port)
         assert late.wait_for("telemetry", lambda said: said["utterances"] == 5)[0]  # retained
         late.close()
-        wait_until(lambda: scraped(port, "speakd_utterances_total") == 5)
+        wait_until(lambda: scraped(port, "speakd_utterances_total") == 5, "speakd_utterances_total stays behind")
 
 
 def test_a_lost_card_is_an_alert(make_daemon: MakeDaemon, controller: Controller, listener: Listener) -> None:
@@ -137,7 +137,7 @@ def test_what_was_not_heard_while_the_broker_was_away_comes_later(
         controller.wait_for_status("online")
         uptime = listener.wait_for("telemetry", lambda said: said["uptime_s"] >= 1)[2]["uptime_s"]
         broker.kill()
-        wait_until(lambda: scraped(port, "speakd_uptime_seconds") >= uptime + 4)
+        wait_until(lambda: scraped(port, "speakd_uptime_seconds") >= uptime + 4, "speakd_uptime_seconds stays behind")
         os.kill(daemon.pid, signal.SIGSTOP)  # until somebody listens
         broker.start()
         late = Listener(broker.port)
@@ -159,15 +159,6 @@ def scraped(port: int, name: str) -> float:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
         lines = answer.read().decode().splitlines()
     return next((float(line.split()[1]) for line in lines if line.startswith(name + "{")), 0.0)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    pause = threading.Event()
-    for _ in range(int(TIMEOUT_S / 0.1)):
-        if condition():
-            return
-        pause.wait(0.1)
-    raise AssertionError("it did not come about")
 
 
 def test_restarts_are_counted(make_daemon: MakeDaemon, controller: Controller, listener: Listener) -> None:

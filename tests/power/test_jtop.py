@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from simulators import boards
 from simulators.board_parts import BoardTree
 from simulators.jtop_service import SAMPLE, JtopService, child
-from simulators.power_helper import wait_until
+from simulators.waiting import wait_until
 
 from power import jetson
 from power.jetson import LONGEST_WAIT_S, Jtop, JtopSample

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from simulators import boards
 from simulators.board_parts import BoardTree
 from simulators.governed import AS_FOUND, EFFICIENCY, LATENCY, PROTECT, Connect, whole
-from simulators.power_helper import HelperProcess, wait_until
+from simulators.power_helper import HelperProcess
+from simulators.waiting import wait_until
 
 from power.actions import SetEmcCap, SetLimits, SetPowerMode
 from power.board import Board, read_board

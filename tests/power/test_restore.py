@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from simulators.board_parts import BoardTree
 from simulators.governed import EFFICIENCY, LATENCY, PROTECT, Connect, whole
-from simulators.power_helper import HelperProcess, wait_until
+from simulators.power_helper import HelperProcess
+from simulators.waiting import wait_until
 
 from power import sysfs
 from power.actions import SetEmcCap, SetLimits, SetPowerMode

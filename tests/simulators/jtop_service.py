@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from simulators.power_helper import wait_until
+from simulators.waiting import wait_until
 
 TIME_LIMIT_S: Final = 20.0
 INTERVAL_S: Final = 0.1

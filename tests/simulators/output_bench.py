@@ -19,7 +19,7 @@ from daemon.inbox import AudioPage, Inbox, RenderEnded, RenderStarted
 from daemon.outputs import Outputs
 from device.format import RATE, Samples
 
-TIMEOUT_S = 10
+TIMEOUT_S = 30
 
 
 def tone(frames: int) -> Samples:
@@ -72,7 +72,7 @@ class Receiver:
     def __init__(self) -> None:
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 0))
-        self.socket.settimeout(1.0)
+        self.socket.settimeout(TIMEOUT_S)
         self.target = f"127.0.0.1:{self.socket.getsockname()[1]}"
 
     def close(self) -> None:

@@ -19,14 +19,12 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
 from simulators.board_parts import BoardTree
+from simulators.waiting import wait_until
 
 TIME_LIMIT_S: Final = 20.0
 
@@ -38,15 +36,6 @@ _PARTNERS: Final = {
     "scaling_min_freq": "scaling_max_freq",
     "scaling_max_freq": "scaling_min_freq",
 }
-
-
-def wait_until(condition: Callable[[], object], what: str) -> None:
-    """Wait until something outside this process is so; AssertionError after TIME_LIMIT_S."""
-    never = threading.Event()
-    deadline = time.monotonic() + TIME_LIMIT_S
-    while not condition():
-        assert time.monotonic() < deadline, f"still not: {what}"
-        never.wait(0.01)
 
 
 def own_group() -> str:

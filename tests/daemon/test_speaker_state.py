@@ -1,0 +1,123 @@
+"""What a speaker keeps: after a crash, and of how things are."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from simulators.speaker_bench import Bench
+
+from daemon.commands import Priority
+from daemon.errors import PayloadError
+from daemon.events import Failed, Finished, Known, Rejected
+from daemon.inbox import AudioState, Connected, PayloadRefused, PlaybackEnded, Stop, Tick
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+class TestAfterACrash:
+    def test_what_was_being_spoken_has_failed_and_what_waited_is_spoken(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.start("a")
+        bench.speak("b")
+        bench.speak("c", Priority.IMPORTANT)
+        again = bench.restarted(5)
+        assert [(e.id, e.code) for e in again.events if isinstance(e, Failed)] == [("a", "interrupted")]
+        again.end("c")
+        again.end("b")
+        assert again.began == ["c", "b"]
+        assert [e.id for e in again.events if isinstance(e, Finished)] == ["c", "b"]
+
+    def test_a_repeated_id_is_known_again(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.end("a")
+        again = bench.restarted(5)
+        again.speak("a")
+        assert again.kinds() == ["known"]
+
+    @pytest.mark.parametrize(
+        ("after_s", "boot", "wall", "outcome"),
+        [
+            (5, "boot", 0.0, "begun"),  # the same boot: whatever the wall clock says
+            (15, "boot", None, "expired"),
+            (5, "another", None, "begun"),
+            (15, "another", None, "expired"),
+            (5, "another", 1000.0, "interrupted"),  # no clock since the boot: nobody knows how late it is
+        ],
+    )
+    def test_time_goes_on_while_it_is_down(
+        self, bench: Bench, after_s: float, boot: str, wall: float | None, outcome: str
+    ) -> None:
+        bench.speak("a")
+        bench.speak("b", expires_s=10)
+        again = bench.restarted(after_s, boot=boot, wall=wall)
+        told = ["begun" if "b" in again.began else ""]
+        told += [getattr(event, "code", event.event) for event in again.events if getattr(event, "id", "") == "b"]
+        assert outcome in told
+
+    def test_what_is_too_old_is_not_spoken(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.speak("b")
+        again = bench.restarted(61)
+        assert not again.began
+        assert {e.id: e.code for e in again.events if isinstance(e, Failed)} == dict.fromkeys("ab", "interrupted")
+
+    def test_a_disk_that_takes_nothing_silences_nobody(self, bench: Bench) -> None:
+        bench.journal._database.close()
+        bench.speak("a")
+        assert bench.began == ["a"]
+        assert "closed" in bench.speaker.condition.journal_problem
+        bench.handle(PlaybackEnded("a", 0.0, 1.0, None, None))
+        bench.speak("a")
+        assert isinstance(bench.events[-1], Known), "what the disk forgot is known while this runs"
+        assert bench.began == ["a"]
+
+
+class TestOtherMessages:
+    def test_a_refused_payload_is_told(self, bench: Bench) -> None:
+        bench.handle(PayloadRefused(PayloadError("json", "no JSON", "a")))
+        rejected = bench.events[-1]
+        assert isinstance(rejected, Rejected)
+        assert (rejected.id, rejected.code, rejected.reason) == ("a", "json", "no JSON")
+
+    def test_what_is_said_of_others_is_passed_over(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.start("b")
+        bench.synthesize("b")
+        bench.end("b")
+        bench.handle(Connected("MQTT 5"))
+        assert bench.kinds() == ["accepted"]
+        bench.start("a")
+        assert bench.kinds() == ["accepted", "started"]
+
+    def test_a_tick_begins_nothing_by_itself(self, bench: Bench) -> None:
+        bench.handle(Tick())
+        assert not bench.begun
+
+    def test_what_is_wrong_with_the_audio_is_remembered(self, bench: Bench) -> None:
+        bench.handle(AudioState("no card"))
+        assert bench.speaker.condition.audio_problem == "no card"
+        bench.handle(AudioState())
+        assert bench.speaker.condition.audio_problem == ""
+
+    def test_a_command_that_comes_after_the_stop_is_told_so(self) -> None:
+        bench = Bench()
+        bench.handle(Stop())
+        bench.speak("late")
+        assert [(event.event, getattr(event, "code", "")) for event in bench.events] == [("rejected", "stopped")]
+
+    def test_a_stop_fails_who_speaks_and_who_waits(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.start("a")
+        bench.speak("b")
+        bench.speak("c")
+        bench.handle(Stop())
+        assert {event.id: event.code for event in bench.events if isinstance(event, Failed)} == dict.fromkeys(
+            "abc", "stopped"
+        )
+        bench.end("a")
+        assert Counter(bench.kinds()) == {"accepted": 3, "started": 1, "failed": 3}
+        assert bench.began == ["a"]
