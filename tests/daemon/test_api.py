@@ -33,6 +33,8 @@ from daemon.events import (
 from daemon.telemetry_messages import Alert, Telemetry
 from daemon.topics import Topics
 
+VOICE = VoiceInfo(name="v", language="en-us", speakers=(), family="vits", streaming=True, styles=False)
+
 FOLDER = Path(__file__).parents[2] / "api"
 
 SCHEMAS = json_schema()["$defs"]
@@ -177,7 +179,7 @@ class TestJsonSchema:
                 paused=False,
                 commands=(QueuedCommand(id="a", state="waiting", priority="message", chars=3),),
             ),
-            Voices(request="r", voices=(VoiceInfo(name="v", language="en-us", speakers=()),)),
+            Voices(request="r", voices=(VOICE,)),
             Settings(),
             Status(state="offline", version="1"),
             figures(),

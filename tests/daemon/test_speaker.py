@@ -88,6 +88,8 @@ from engines.errors import (
 from power.mode import Decision, Mode
 from power.modes import Applied
 
+VOICE = VoiceInfo(name="joe", language="en-us", speakers=(), family="vits", streaming=True, styles=False)
+
 CAPACITY = 3
 
 
@@ -112,7 +114,7 @@ class Bench:
             cut=lambda job, at_once: self.cuts.append((job.id, at_once)),
             render=lambda waiting: (Job(waiting.id), f"{waiting.id}.wav"),
             apply=self.settings.append,
-            voices=lambda: [VoiceInfo(name="joe", language="en-us", speakers=())],
+            voices=lambda: [VOICE],
             lexica=Lexica(Path("/no/lexicon.d"), self.journal),
         )
         self.speaker = Speaker(replace(BOUNDS, **bounds), self.journal, "null", hands, chimes)
