@@ -18,7 +18,7 @@ from pydantic.json_schema import models_json_schema
 from daemon.command_fields import Command
 from daemon.commands import COMMANDS, Speak
 from daemon.events import Event, QueuedCommand, Rejected, Settings, Status, VoiceInfo
-from daemon.telemetry_messages import Alert, Latency, Memory, SelfCheck, Telemetry
+from daemon.telemetry_messages import Alert, Latency, Memory, SelfCheck, Telemetry, VoiceLoads
 
 CONTRACT: Final = "1.0.0"
 """The contract's own version. The first number counts changes that break what worked, the second additions."""
@@ -29,7 +29,7 @@ _READ: Final[tuple[type[BaseModel], ...]] = tuple(COMMANDS.values())
 _EVENTS: Final[tuple[type[BaseModel], ...]] = get_args(Event)
 _TOLD: Final[tuple[type[BaseModel], ...]] = (*_EVENTS, Settings, Status, Telemetry, Alert)
 
-_PARTS: Final[tuple[type[BaseModel], ...]] = (QueuedCommand, VoiceInfo, Latency, Memory, SelfCheck)
+_PARTS: Final[tuple[type[BaseModel], ...]] = (QueuedCommand, VoiceInfo, Latency, Memory, SelfCheck, VoiceLoads)
 """What stands within those."""
 
 _WRITES_NULL: Final = (Rejected, Telemetry, Alert)

@@ -66,6 +66,8 @@ def _parser() -> argparse.ArgumentParser:
     say.add_argument("--output", metavar="FILE", help="write a .wav or .opus file instead of playing")
     say.add_argument("--voice", default="", help="pack name (default: as configured)")
     say.add_argument("--speaker", help="number or name, of a voice that has several")
+    say.add_argument("--style", help="a name of [styles], or a style or blend of the voice")
+    say.add_argument("--language", help="such as de: a voice of this language speaks")
     say.add_argument("--volume", type=float, default=1.0, help=f"0 to {LARGEST_VOLUME:g}, 1 is the voice's own level")
     say.add_argument("--json", action="store_true", help="print times and where the sound went")
     say.set_defaults(action=_say)
@@ -121,6 +123,8 @@ def _say(options: argparse.Namespace) -> int:
                 "ssml" if options.ssml else "text": options.text,
                 "voice": options.voice,
                 "speaker": speaker,
+                "style": options.style,
+                "language": options.language,
                 "volume": options.volume,
             },
         )

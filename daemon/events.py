@@ -250,6 +250,11 @@ class VoiceInfo(BaseModel):
     language: str
     speakers: tuple[str, ...]
     """Their names; empty for a voice with only one."""
+    family: Literal["vits", "kokoro"]
+    streaming: bool
+    """Whether a sentence is heard before all of it is computed."""
+    styles: bool
+    """Whether its speakers can be blended, and a `style_vector` can take their place."""
 
 
 class Voices(_Answer):

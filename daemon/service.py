@@ -41,7 +41,7 @@ from device.memory import SAMPLE_BYTES
 from device.null import NullSink
 from device.sink import Sink
 from device.wav import WavSink
-from engines.families import load_for_many
+from engines.families import abilities, load_for_many
 from engines.pack import BrokenPack, PackStore
 from engines.precedence import Precedence
 from engines.shared_backends import RenderOn, beside
@@ -322,10 +322,17 @@ class Service:
         self._report(settings)
 
     def _voices(self) -> list[VoiceInfo]:
-        packs = [pack for pack in self._store.list() if not isinstance(pack, BrokenPack)]
+        infos = [pack.info for pack in self._store.list() if not isinstance(pack, BrokenPack)]
         return [
-            VoiceInfo(name=pack.info.name, language=pack.info.language, speakers=tuple(pack.info.speaker_names))
-            for pack in packs
+            VoiceInfo(
+                name=info.name,
+                language=info.language,
+                speakers=tuple(info.speaker_names),
+                family=info.family,
+                streaming=abilities(info).streaming,
+                styles=abilities(info).styles,
+            )
+            for info in infos
         ]
 
 

@@ -34,6 +34,8 @@ from daemon.payloads import parse_command
 from daemon.telemetry_messages import Alert, Telemetry
 from daemon.topics import Topics
 
+VOICE = VoiceInfo(name="v", language="en-us", speakers=(), family="vits", streaming=True, styles=False)
+
 FOLDER = Path(__file__).parents[2] / "api"
 
 SCHEMAS = json_schema()["$defs"]
@@ -178,7 +180,7 @@ class TestJsonSchema:
                 paused=False,
                 commands=(QueuedCommand(id="a", state="waiting", priority="message", chars=3),),
             ),
-            Voices(request="r", voices=(VoiceInfo(name="v", language="en-us", speakers=()),)),
+            Voices(request="r", voices=(VOICE,)),
             Settings(),
             Status(state="offline", version="1"),
             figures(),

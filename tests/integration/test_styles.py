@@ -177,6 +177,22 @@ def test_a_voice_that_fails_is_told_and_the_usual_one_speaks(stage: Stage) -> No
     assert "has changed since its import" in finished["warnings"][0]
 
 
+def test_what_a_voice_can_do_is_told(stage: Stage) -> None:
+    stage.controller.publish({"request": "which"}, command="voices/get")
+    stage.controller.wait_until(lambda: any(event.get("request") == "which" for event in stage.controller.events), "")
+    (answer,) = (event for event in stage.controller.events if event.get("request") == "which")
+    told = {voice["name"]: voice for voice in answer["voices"]}
+    assert told["kokoro-en-us"] == {
+        "name": "kokoro-en-us",
+        "language": "en-us",
+        "speakers": ["af_one", "am_two"],
+        "family": "kokoro",
+        "streaming": False,
+        "styles": True,
+    }
+    assert (told["tiny"]["family"], told["tiny"]["streaming"], told["tiny"]["styles"]) == ("vits", True, False)
+
+
 def test_loading_a_voice_is_told_once(stage: Stage) -> None:
     importer.import_voice(piper.find(str(tiny_voice.write(stage.folder, "late"))), PackStore(stage.folder / "packs"))
     first, second = (

@@ -16,6 +16,8 @@ from daemon.lexica import Lexica
 from daemon.queue import Waiting
 from daemon.speaker import Bounds, Hands, Speaker
 
+VOICE = VoiceInfo(name="joe", language="en-us", speakers=(), family="vits", streaming=True, styles=False)
+
 CAPACITY = 3
 BOUNDS = Bounds(queue=CAPACITY, queue_bytes=1000, rate_per_s=1000, burst=1000, renders=2, speak_after_restart_s=60)
 
@@ -38,7 +40,7 @@ class Bench:
             cut=lambda job, at_once: self.cuts.append((job.id, at_once)),
             render=lambda waiting: (Job(waiting.id), f"{waiting.id}.wav"),
             apply=self.settings.append,
-            voices=lambda: [VoiceInfo(name="joe", language="en-us", speakers=())],
+            voices=lambda: [VOICE],
             lexica=Lexica(Path("/no/lexicon.d"), self.journal),
         )
         self.speaker = Speaker(replace(BOUNDS, **bounds), self.journal, "null", hands, chimes)
