@@ -51,6 +51,11 @@ _MEMORY: Final = ":memory:"
 _PRUNE_EVERY: Final = 100
 """Acceptances between two looks at how many are remembered."""
 
+_COLUMNS: Final = "id, command, origin, boot, monotonic, wall, begun, final, told"
+
+_BACK_S: Final = 60.0
+"""Between two attempts to go back to a disk that was full at the start; one takes some milliseconds."""
+
 _BROKEN_KEPT: Final = 3
 """Broken files that are kept for whoever wants to know."""
 
@@ -112,6 +117,7 @@ class Journal:
     """One file, one process, one thread. JournalError where the disk refuses.
 
     A disk that is full when it is opened keeps nobody silent: the journal is then in memory, and `problem` says so.
+    Once there is room, the next command takes it to the disk; of facts the newer ones count.
     """
 
     def __init__(self, path: Path | None, *, keep: int = 10_000) -> None:
@@ -120,12 +126,14 @@ class Journal:
         self._keep = keep
         self._accepted = 0
         self._told: list[str] = []
+        self._back_at = 0.0
         self.problem = ""
         """Why nothing outlives a restart; empty where it does."""
         self._database = self._opened()
 
     def accept(self, command: Speak, origin: Origin, at: Clock) -> None:
         """Record that this command was accepted. On return it is on the disk."""
+        self._go_back()
         row = (command.id, _dump(command.model_dump()), _origin_to_json(origin), at.boot, at.monotonic, at.wall)
         with self._commit() as database:
             database.execute(
@@ -242,6 +250,29 @@ class Journal:
         _LOG.error("%s. Commands are spoken, but the next start will know nothing of them", self.problem)
         return _connect(_MEMORY)
 
+    def _go_back(self) -> None:
+        """Go back to a disk that was full, with all that is in memory; where it still is, `problem` stays."""
+        now = time.monotonic()
+        if not self.problem or self._path is None or now < self._back_at:
+            return
+        self._back_at = now + _BACK_S
+        try:
+            disk = _connect(str(self._path))
+        except (sqlite3.Error, ValueError):
+            return
+        try:
+            with disk:
+                disk.execute("BEGIN IMMEDIATE")
+                for table, columns, count in (("commands", _COLUMNS, 9), ("facts", "name, value", 2)):
+                    rows = self._database.execute(f"SELECT {columns} FROM {table}")  # noqa: S608  constants
+                    marks = ", ".join("?" * count)
+                    disk.executemany(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})", rows)  # noqa: S608
+        except sqlite3.Error:
+            disk.close()
+            return
+        self._database.close()
+        self._database, self.problem = disk, ""
+
     def _set_aside(self, path: Path, reason: str) -> None:
         aside = path.with_name(f"{path.name}.broken-{time.time_ns()}")
         _LOG.error("the journal %s is broken (%s): it is kept as %s and a new one begun", path, reason, aside.name)
@@ -264,7 +295,7 @@ def _connect(name: str) -> sqlite3.Connection:
         _check(database)
         database.executescript(_SCHEMA)
         database.execute(f"PRAGMA user_version = {_VERSION}")
-        database.execute("SELECT id, command, origin, boot, monotonic, wall, begun, final, told FROM commands LIMIT 1")
+        database.execute(f"SELECT {_COLUMNS} FROM commands LIMIT 1")  # noqa: S608  a constant
     except BaseException:
         database.close()
         raise

@@ -21,6 +21,7 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from daemon.bridges.listening import listen
 from daemon.config import Config
 from daemon.errors import StartError
 from daemon.events import Event
@@ -96,12 +97,12 @@ class _TcpServer(socketserver.ThreadingMixIn, WSGIServer):
     daemon_threads = True
 
     def __init__(self, host: str, port: int) -> None:
-        self.address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        super().__init__((host, port), _Handler)
-
-    def server_bind(self) -> None:
-        """Bind, without the look-up of our own name that takes seconds on a network without one."""
-        socketserver.TCPServer.server_bind(self)
+        listening = listen(host, port)
+        super().__init__((host, port), _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listening
+        self.server_address = listening.getsockname()
+        # As HTTPServer does, but for the look-up of our own name that takes seconds on a network without one.
         self.server_name = str(self.server_address[0])
         self.server_port = int(self.server_address[1])
         self.setup_environ()

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from daemon.bridges.listening import listen
 from daemon.bridges.wyoming_conversation import Conversation, RefusedError
 from daemon.commands import Cancel, Speak, VoicesGet
 from daemon.config import Config
@@ -62,8 +63,7 @@ class Wyoming:
         """Listen. StartError where the address cannot be had."""
         host, port = self._address
         try:
-            family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
-            listening = self._socket = socket.create_server(self._address, family=family)
+            listening = self._socket = listen(host, port)
         except OSError as error:
             raise StartError(f"wyoming: {host}:{port} cannot be listened on: {error} (see [wyoming])") from error
         _LOG.info("Wyoming clients are served at %s:%d", host, port)

@@ -65,6 +65,38 @@ def test_a_process_that_is_killed_has_written_what_it_accepted(tmp_path: Path) -
     assert [entry.command.id for entry in Journal(tmp_path / "j.db").open_entries()] == ["a"]
 
 
+_ON_A_FULL_DISK = """
+import pathlib, resource, sys
+from daemon import journal
+from daemon.commands import Speak
+from daemon.inbox import Origin
+journal._BACK_S = 0
+path = pathlib.Path(sys.argv[1])
+before = journal.Journal(path)
+before.accept(Speak(id="before", text="x"), Origin(), journal.Clock.now())
+before.remember("settings", "loud")
+before.close()
+unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1, unlimited[1]))
+full = journal.Journal(path)
+assert full.problem
+full.accept(Speak(id="while", text="x"), Origin(), journal.Clock.now())
+full.remember("restarts", "3")
+assert full.problem
+resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+full.accept(Speak(id="after", text="x"), Origin(), journal.Clock.now())
+assert full.problem == ""
+"""
+
+
+def test_it_goes_back_to_a_disk_that_was_full_with_all_it_knows(tmp_path: Path) -> None:
+    """No file of that process may grow, which SQLite takes for a disk that fails."""
+    subprocess.run([sys.executable, "-c", _ON_A_FULL_DISK, str(tmp_path / "j.db")], check=True, timeout=60)
+    journal = Journal(tmp_path / "j.db")
+    assert [entry.command.id for entry in journal.open_entries()] == ["before", "while", "after"]
+    assert (journal.recall("settings"), journal.recall("restarts")) == ("loud", "3")
+
+
 def test_what_was_told_is_noted_with_the_next_entry_and_at_the_end(tmp_path: Path) -> None:
     journal = filled(tmp_path / "j.db")
     journal.told("c")

@@ -180,6 +180,19 @@ def test_a_port_that_is_taken_is_told() -> None:
             pass
 
 
+@pytest.mark.parametrize("host", ["192.0.2.7", "2001:db8::7"])
+def test_an_address_that_the_network_has_yet_to_bring_keeps_nobody_silent(
+    host: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """RFC 5737 and 3849 keep these for examples: no machine has them."""
+    try:
+        socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError:
+        return  # a kernel without IPv6
+    with served(full(), host=host):
+        assert f"{host} is no address of this machine yet" in caplog.text
+
+
 def test_a_client_that_says_nothing_holds_up_nobody() -> None:
     with served(full()) as bridge, socket.create_connection(("127.0.0.1", bridge.port)):
         assert scraped(bridge)
