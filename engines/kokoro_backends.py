@@ -41,11 +41,16 @@ _TRIAL_RUNS: Final = 2
 def load_kokoro(pack: KokoroPack, wanted: Wanted) -> KokoroVoice:
     """Load a pack on the CPU. EngineError where it cannot be had in the precision that is wanted.
 
-    TensorRT cannot take its graph yet: whoever wants that is told, and gets ONNX Runtime.
+    TensorRT's parser takes the graph in float, but its engines here have fixed sizes, and how long a sentence sounds is
+    decided within the graph: whoever wants TensorRT is told, and gets ONNX Runtime.
     """
     precision = _precision(pack, wanted)
     if wanted.backend == "trt":
-        _LOG.warning("voice %s is computed on ONNX Runtime: TensorRT is not tried on its family yet", pack.info.name)
+        _LOG.warning(
+            "voice %s is computed on the CPU: TensorRT's engines have fixed sizes, and the length of what this family "
+            "speaks is decided within its graph; a Piper voice runs on TensorRT",
+            pack.info.name,
+        )
     return KokoroVoice(pack.info, load_styles(pack), _engine(pack, precision, wanted.threads))
 
 

@@ -39,7 +39,7 @@ from engines.runtime.ort import OrtEngine
 from engines.text.phonemes import Phonemizer, sentences_of
 from engines.vits import Delivery
 
-REVISION: Final = 2
+REVISION: Final = 3
 """Counts up with every change by which the same files give other packs."""
 
 LANGUAGES: Final[Mapping[str, tuple[str, str]]] = {

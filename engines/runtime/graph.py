@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -115,6 +115,28 @@ def replace(graph: onnx.GraphProto, old: onnx.NodeProto, new: Sequence[onnx.Node
     graph.node.remove(old)
     for offset, node in enumerate(new):
         graph.node.insert(position + offset, node)
+
+
+def replace_all(graph: onnx.GraphProto, new: Mapping[str, Sequence[onnx.NodeProto]]) -> None:
+    """Put nodes in the place of those whose first output is a key of `new`, all at once."""
+    nodes = [made for node in graph.node for made in new.get(node.output[0], [node])]
+    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(copies)
+
+
+def constants(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
+    """Give the tensors that never change: initializers, and what nodes named Constant make."""
+    found = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant":
+            found.update((node.output[0], item.t) for item in node.attribute if item.name == "value")
+    return found
+
+
+def other_input(node: onnx.NodeProto, name: str) -> str:
+    """Give what a node of two inputs takes beside `name`."""
+    return str(node.input[1] if node.input[0] == name else node.input[0])
 
 
 def drop_ones(graph: onnx.GraphProto, ones: str) -> None:

@@ -14,7 +14,7 @@ from simulators.rtx import GENERATIONS, generation, put_in_place, written_in
 
 from engines.errors import EngineError
 from engines.fixed_windows import WindowShape, default_shapes
-from engines.pack import Pack, PackStore
+from engines.pack import KokoroPack, Pack, PackStore
 from engines.runtime.trt_build import Progress, build
 from engines.vits_fixed import fixed_vocoder
 
@@ -66,6 +66,16 @@ def test_the_default_voices_vocoder_builds(
 def test_a_vocoder_builds_for_each_generation(sm: str, pack: Pack) -> None:
     plan, _ = build(vocoder(pack, "fp16", 0), name="vocoder", configure=generation(sm))
     assert len(plan) > 2**20
+
+
+def test_the_parser_takes_kokoro(kokoro_packs: Path) -> None:
+    """Nothing of it is refused; it is not built, as the length of its sound is decided within."""
+    kokoro = PackStore(kokoro_packs).open("kokoro-en-us")
+    assert isinstance(kokoro, KokoroPack)
+    with pytest.raises(EngineError, match="input tokens has no fixed shape"):
+        build(kokoro.graph("fp32").read_bytes(), name="kokoro")
+    with pytest.raises(EngineError, match="is refused by TensorRT"):
+        build(kokoro.graph("int8").read_bytes(), name="kokoro in INT8")
 
 
 def test_half_the_precision_is_half_the_plan(pack: Pack) -> None:
