@@ -28,7 +28,7 @@ from typing import Final
 
 from simulators.board_parts import BoardTree
 
-TIME_LIMIT_S: Final = 20.0
+TIME_LIMIT_S: Final = 60.0
 
 _ROOT: Final = Path(__file__).parents[2]
 
