@@ -29,6 +29,13 @@ def pytest_report_header() -> list[str]:
     return told if HAS_RTX else [*told, f"no TensorRT for RTX on {platform.machine()}: test_*_rtx.py are left out"]
 
 
+def pytest_runtest_teardown() -> None:
+    """Take from the main thread what a test gave it: as urgent as the loudspeaker it would delay all other threads."""
+    policy = os.sched_getscheduler(0)
+    if policy & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO:
+        os.sched_setscheduler(0, os.SCHED_OTHER | policy & os.SCHED_RESET_ON_FORK, os.sched_param(0))
+
+
 @pytest.fixture(scope="session")
 def voice_packs() -> Path:
     """Give the folder of imported voices that holds the real default one, and keep it between sessions.

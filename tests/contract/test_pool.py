@@ -98,7 +98,7 @@ class TestBufferPool:
         began = time.monotonic()
         with pytest.raises(PoolExhaustedError) as caught:
             pool.acquire(FREE_AFTER_S)
-        assert FREE_AFTER_S <= time.monotonic() - began < FREE_AFTER_S + 1
+        assert FREE_AFTER_S <= time.monotonic() - began < FREE_AFTER_S + 5
         assert caught.value.waited_s == FREE_AFTER_S
 
     def test_who_waits_gets_the_buffer_that_becomes_free(self, pool: BufferPool) -> None:

@@ -14,6 +14,9 @@ from device.format import RATE, seconds
 
 ODD_LENGTHS = [4801, 1, 7, 959, 960, 961, 0, 5000]
 
+AT_ONCE_S = 5.0
+"""Far less than waiting for ever, far more than the busiest machine takes for what needs no waiting."""
+
 
 class TestSink:
     def test_says_where_the_sound_goes(self, rig: Rig) -> None:
@@ -84,7 +87,7 @@ class TestSink:
         rig.sink.drain()
         rig.sink.drop()
         rig.sink.drain()
-        assert time.monotonic() - began < 0.5
+        assert time.monotonic() - began < AT_ONCE_S
 
     def test_drains_twice(self, rig: Rig) -> None:
         rig.sink.open()
@@ -92,11 +95,11 @@ class TestSink:
         rig.sink.drain()
         began = time.monotonic()
         rig.sink.drain()
-        assert time.monotonic() - began < 0.1
+        assert time.monotonic() - began < AT_ONCE_S
 
     def test_a_paced_sink_drains_when_the_last_frame_has_been_played(self, rig: Rig) -> None:
         rig.sink.open()
-        samples = rig.signal(RATE // 2, 0)
+        samples = rig.signal(RATE // 2 if rig.paced else 10 * RATE, 0)
         began = time.monotonic()
         rig.sink.write(samples)
         written = time.monotonic() - began
@@ -104,9 +107,9 @@ class TestSink:
         drained = time.monotonic() - began
         if rig.paced:
             assert written < drained
-            assert seconds(len(samples)) - 0.05 < drained < seconds(len(samples)) + 1
+            assert seconds(len(samples)) - 0.05 < drained < seconds(len(samples)) + AT_ONCE_S
         else:
-            assert drained < 0.4
+            assert drained < seconds(len(samples)) / 2
 
     def test_takes_more_after_a_drop(self, rig: Rig) -> None:
         first, second = rig.signal(7001, 4), rig.signal(4807, 5)
@@ -115,7 +118,7 @@ class TestSink:
             rig.sink.write(first)
             began = time.monotonic()
             rig.sink.drop()
-            assert time.monotonic() - began < 0.1
+            assert time.monotonic() - began < AT_ONCE_S
             rig.sink.write(second)
             rig.sink.drain()
             rig.sink.close()
@@ -125,13 +128,17 @@ class TestSink:
         assert rig.sink.pending == 0
         with rig.listening():
             rig.sink.open()
-            rig.sink.write(rig.signal(RATE // 20, 0))
-            pending = rig.sink.pending
-            assert 0 < pending <= RATE // 20 if rig.paced else pending == 0
-            threading.Event().wait(0.02)
-            assert rig.sink.pending < RATE // 20
-            rig.sink.drain()
-            assert rig.sink.pending == 0
+            seen = []
+            for _ in range(10):  # a busy machine may come back to look only when all has been played
+                rig.sink.write(rig.signal(RATE // 20, 0))
+                seen.append(rig.sink.pending)
+                threading.Event().wait(0.02)
+                assert rig.sink.pending < RATE // 20
+                rig.sink.drain()
+                assert rig.sink.pending == 0
+                if seen[-1] or not rig.paced:
+                    break
+            assert 0 < seen[-1] <= RATE // 20 if rig.paced else seen == [0]
             rig.sink.close()
         assert rig.sink.pending == 0
 

@@ -14,6 +14,8 @@ from simulators import tiny_voice
 from daemon.cli import main
 from daemon.config import load
 from device.format import RATE
+from engines import importer, piper
+from engines.pack import PackStore
 
 VOICE = "en_US-joe-medium"
 
@@ -34,6 +36,20 @@ def config(file: Path, voice_packs: Path) -> list[str]:
 def empty(file: Path, tmp_path: Path) -> list[str]:
     """Give the options for a machine that has no voice yet."""
     file.write_text(f'[audio]\noutput = "null"\n[voice]\npacks = "{tmp_path / "packs"}"\n')
+    return ["--config", str(file)]
+
+
+@pytest.fixture(scope="module")
+def tiny_packs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tiny")
+    importer.import_voice(piper.find(str(tiny_voice.write(folder))), PackStore(folder / "packs"))
+    return folder / "packs"
+
+
+@pytest.fixture
+def tiny(file: Path, tiny_packs: Path) -> list[str]:
+    """Give the options for a voice that is measured in no time."""
+    file.write_text(f'[audio]\noutput = "null"\n[voice]\npacks = "{tiny_packs}"\n')
     return ["--config", str(file)]
 
 
@@ -181,10 +197,10 @@ class TestVoice:
         assert main([*empty, "voice", "add", str(tmp_path / "no.onnx")]) == 1
         assert capsys.readouterr().err == f"speakd: {tmp_path / 'no.onnx'} does not exist\n"
 
-    def test_calibrate_tells_what_it_measured(self, config: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-        assert main([*config, "voice", "calibrate"]) == 0
+    def test_calibrate_tells_what_it_measured(self, tiny: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        assert main([*tiny, "voice", "calibrate"]) == 0
         assert re.fullmatch(
-            r"en_US-joe-medium: context of \d+ and \d+ frames, .* a window takes [\d.]+ ms and [\d.]+ ms per frame\n",
+            r"tiny: context of \d+ and \d+ frames, .* a window takes [\d.]+ ms and [\d.]+ ms per frame\n",
             capsys.readouterr().out,
         )
 
@@ -246,16 +262,16 @@ class TestCommandLine:
 
 
 class TestBench:
-    def test_it_shows_a_table_and_bars(self, config: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-        assert main([*config, "bench"]) == 0
+    def test_it_shows_a_table_and_bars(self, tiny: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        assert main([*tiny, "bench"]) == 0
         lines = capsys.readouterr().out.splitlines()
-        assert lines[0].startswith("en_US-joe-medium, onnxruntime-cpu fp32")
+        assert lines[0].startswith("tiny, onnxruntime-cpu fp32")
         assert [line.split()[0] for line in lines[2:6]] == ["word", "short", "sentence", "paragraph"]
         assert [line.split()[0] for line in lines[7:]] == ["word", "short", "sentence", "paragraph"]
         assert all("█" in line for line in lines[7:])
 
-    def test_it_gives_figures(self, config: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-        assert main([*config, "bench", "--json"]) == 0
+    def test_it_gives_figures(self, tiny: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        assert main([*tiny, "bench", "--json"]) == 0
         texts = json.loads(capsys.readouterr().out)["texts"]
         assert texts["word"]["audio_s"] < texts["sentence"]["audio_s"] < texts["paragraph"]["audio_s"]
         assert all(0 < timing["first_ms"] <= timing["total_ms"] for timing in texts.values())

@@ -18,7 +18,7 @@ from simulators.waiting import wait_until
 import daemon.ducking
 from daemon.ducking import Ducking
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 FULL = 0.8
 DUCKED = FULL * 10 ** (-20 / 60)
 
@@ -81,7 +81,7 @@ def test_others_are_turned_down_for_speech_and_up_after_it(radio: Radio, ducking
         asked = time.monotonic()
         ducking.begin()
         wait_for([DUCKED])
-        assert time.monotonic() - asked < 2, "before a sentence is over"
+        assert time.monotonic() - asked < 5, "before a sentence is over"
         ducking.begin()
         ducking.end()
         ducking.end()

@@ -29,7 +29,7 @@ from power.modes import Applied, Modes
 from power.reading import Reading
 from power.sensors import Sensors
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 BOUNDS = Bounds(queue=10, queue_bytes=1000, rate_per_s=1000, burst=1000, renders=2, speak_after_restart_s=60)
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -25,6 +24,9 @@ from daemon.job import Job
 from device.errors import SinkError
 from device.format import PERIOD, RATE, Samples
 from device.null import NullSink
+
+LATE_S = 0.5
+"""How late a busy machine may be to tell of a word; all words told with the end would be later."""
 
 
 @pytest.fixture
@@ -202,10 +204,10 @@ class TestCut:
         job = Job("a", words=[0, 5000, 10_000, 40_000], sentences=[0])
         play_ones(loud, job, RATE)
         assert heard.reached.wait(TIMEOUT_S)
-        began = time.monotonic()
         job.stopped.set()
+        taken = heard.frames
         end = ends(loud.until_end())
-        assert end.at - began < 0.1
+        assert end.audio_s - taken / RATE < 0.1
         assert end.cut_at == 10_000
         whole = heard.body
         length = round(end.audio_s * RATE)
@@ -321,7 +323,7 @@ def test_marks_are_told_once_each_when_they_are_heard_and_the_last_at_the_end(lo
     (started,) = [message for message in messages if isinstance(message, PlaybackStarted)]
     assert [(mark.frame, mark.name) for mark in told] == marks
     for mark in told:
-        assert -0.01 < mark.at - started.at - mark.frame / RATE < 0.1
+        assert -0.01 < mark.at - started.at - mark.frame / RATE < LATE_S
 
 
 def test_what_goes_on_tells_no_mark_that_was_heard(loud: Bench, heard: Heard) -> None:
@@ -339,7 +341,7 @@ def test_words_are_told_once_each_and_not_before_they_are_heard(loud: Bench, hea
     (started,) = [message for message in messages if isinstance(message, PlaybackStarted)]
     assert [word.index for word in words] == [0, 1, 2, 3]
     for word, frame in zip(words, [0, 10_000, 10_001, 47_999], strict=True):
-        assert -0.01 < word.at - started.at - frame / RATE < 0.1
+        assert -0.01 < word.at - started.at - frame / RATE < LATE_S
 
 
 def test_a_stop_after_the_end_forgets_nothing(bench: Bench, sink: FaultySink) -> None:

@@ -20,7 +20,7 @@ from device.memory import AudioChunk, HostBufferPool
 from device.opus import OpusSettings
 from device.opus_sink import OpusSink
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 class Desk:

@@ -7,7 +7,6 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -67,14 +66,13 @@ class Consumer:
 
 
 class Rig:
-    def __init__(self, folder: Path, *, threads: int = 2, capacity: int = 10, idle_s: float = TIMEOUT_S) -> None:
-        self.store = PackStore(folder / "packs")
-        self.pack = importer.import_voice(piper.find(str(tiny_voice.write(folder))), self.store)
+    def __init__(self, pack: Pack, *, threads: int = 2, capacity: int = 10, idle_s: float = TIMEOUT_S) -> None:
+        self.pack = pack
         self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
         self.loaded = threading.Semaphore(0)
         self.freed = threading.Semaphore(0)
         self.renderers = Renderers(
-            SharedVoices(self.store, self._load),
+            SharedVoices(PackStore(pack.folder.parent), self._load),
             Phonemizer(TIMEOUT_S),
             Preferences(seed=3),
             self.posted.put,
@@ -135,12 +133,18 @@ class Rig:
 Make = Callable[..., Rig]
 
 
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory: pytest.TempPathFactory) -> Pack:
+    folder = tmp_path_factory.mktemp("tiny")
+    return importer.import_voice(piper.find(str(tiny_voice.write(folder))), PackStore(folder / "packs"))
+
+
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Make]:
+def make(pack: Pack) -> Iterator[Make]:
     with contextlib.ExitStack() as stack:
 
         def rig(**options: object) -> Rig:
-            return stack.enter_context(contextlib.closing(Rig(tmp_path, **options)))  # type: ignore[arg-type]
+            return stack.enter_context(contextlib.closing(Rig(pack, **options)))  # type: ignore[arg-type]
 
         yield rig
 

@@ -27,7 +27,7 @@ from device.memory import HostBufferPool
 from device.null import NullSink
 from device.opus import OpusEncoder
 from device.opus_sink import OpusSink
-from engines import importer, piper
+from engines import calibration, importer, piper
 from engines.backends import Wanted
 from engines.pack import PackStore
 from engines.precedence import Precedence
@@ -38,8 +38,9 @@ from engines.synthesizer import Synthesizer
 from engines.text import reading
 from engines.text.phonemes import Phonemizer
 from engines.vits import VitsVoice
+from engines.windows import Speed
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 TEXT = "the quick brown fox jumps over the lazy dog and then does it again"
 
 
@@ -62,13 +63,11 @@ class RecordingSink(NullSink):
 class Voice:
     """Engine thread, player and cache over a tiny voice."""
 
-    def __init__(self, folder: Path, phrases: tuple[str, ...] = ()) -> None:
-        store = PackStore(folder / "packs")
-        importer.import_voice(piper.find(str(tiny_voice.write(folder))), store)
+    def __init__(self, folder: Path, store: PackStore, phrases: tuple[str, ...] = (), *, capacity: int) -> None:
         self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
         self.sink = RecordingSink()
         self.precedence = Precedence()
-        self.pool = HostBufferPool(buffers=6, capacity=20 * PERIOD, limit_bytes=2**24)
+        self.pool = HostBufferPool(buffers=6, capacity=capacity, limit_bytes=2**24)
         self.phonemizer = Phonemizer(TIMEOUT_S)
         self.cache = PhraseCache(folder / "phrases", limit_bytes=2**24, keep_free_bytes=0)
         self.keeper = Keeper(self.cache, self.posted.put)
@@ -126,26 +125,37 @@ class Voice:
 Make = Callable[..., Voice]
 
 
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> PackStore:
+    """A tiny voice that is as quick on each machine: what is measured here would decide on its windows."""
+    folder = tmp_path_factory.mktemp("tiny")
+    store = PackStore(folder / "packs")
+    pack = importer.import_voice(piper.find(str(tiny_voice.write(folder))), store)
+    calibration.keep_speed(pack, f"{calibration.processor(1)}, onnxruntime-cpu fp32", Speed(0.005, 0.0016))
+    return store
+
+
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Make]:
+def make(tmp_path: Path, store: PackStore) -> Iterator[Make]:
     with contextlib.ExitStack() as stack:
 
-        def run(*phrases: str) -> Voice:
-            return stack.enter_context(contextlib.closing(Voice(tmp_path, phrases)))
+        def run(*phrases: str, capacity: int = 20 * PERIOD) -> Voice:
+            return stack.enter_context(contextlib.closing(Voice(tmp_path, store, phrases, capacity=capacity)))
 
         yield run
 
 
-def test_the_second_saying_is_kept_and_the_third_is_it(make: Make) -> None:
+def test_the_second_saying_is_kept_and_the_third_is_it(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     voice = make()
     first, _ = voice.say()
     second, sound = voice.say()
     voice.until_kept(1)
+    written = periods_written(monkeypatch)
     third, again = voice.say()
     assert [first.cached, second.cached, third.cached] == [False, False, True]
     np.testing.assert_array_equal(again[PERIOD:], sound[PERIOD:])  # after the ramp that what begins with a jump gets
     assert third.audio_s == second.audio_s
-    assert third.compute_s < second.compute_s
+    assert not written, "nothing is computed"
 
 
 def test_another_volume_is_another_recording(make: Make) -> None:
@@ -356,7 +366,7 @@ def test_what_is_rendered_waits_while_speech_is_computed_and_not_while_it_is_pla
 
 
 def test_a_frugal_voice_takes_fewer_windows_and_sounds_the_same(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    voice = make()
+    voice = make(capacity=200 * PERIOD)
     windows: list[bool] = []
     run_into = OrtEngine.run_into
 
@@ -369,7 +379,7 @@ def test_a_frugal_voice_takes_fewer_windows_and_sounds_the_same(make: Make, monk
     for frugal in (False, True):
         voice.engine.be_frugal(frugal=frugal)
         windows.clear()
-        order = Order(Job("x"), TEXT, "", None, 1.0, cache=False, seed=5)
+        order = Order(Job("x"), TEXT, "", None, 0.25, cache=False, seed=5)
         sounds.append(voice.order(order)[1])
         counts.append(len(windows))
     assert counts[1] < counts[0]

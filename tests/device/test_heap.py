@@ -34,7 +34,7 @@ def kept_mb(how: str) -> tuple[str, int]:
 def test_a_large_block_goes_back_to_the_system_though_a_small_one_came_after_it() -> None:
     answer, kept = kept_mb("mapped")
     assert answer == "done"
-    assert kept < 2
+    assert kept < 5
 
 
 def test_left_alone_the_heap_would_keep_it() -> None:

@@ -104,12 +104,16 @@ def test_nothing_that_has_the_size_of_samples_is_allocated() -> None:
     samples = babble(2, level=4.0)
     for start in range(0, 10 * PERIOD, PERIOD):
         limiter.limit(samples[start : start + PERIOD], samples[start + PERIOD :])
+    taken = []
     tracemalloc.start()
     for start in range(10 * PERIOD, samples.size - PERIOD, PERIOD):
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
         limiter.limit(samples[start : start + PERIOD], samples[start + PERIOD :])
-    peak = tracemalloc.get_traced_memory()[1]
+        taken.append(tracemalloc.get_traced_memory()[1] - before)
     tracemalloc.stop()
-    assert peak < 4 * PERIOD
+    # In the middle: other tests may have left threads that take something too.
+    assert np.median(taken) < 4 * PERIOD
 
 
 def test_another_signal_begins_at_rest() -> None:

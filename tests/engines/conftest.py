@@ -36,7 +36,7 @@ def tiny(tiny_pack: Pack) -> Iterator[VitsVoice]:
 
 @pytest.fixture(scope="session")
 def phonemizer() -> Iterator[Phonemizer]:
-    with closing(Phonemizer(timeout_s=20)) as phonemizer:
+    with closing(Phonemizer(timeout_s=60)) as phonemizer:
         yield phonemizer
 
 

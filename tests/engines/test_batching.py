@@ -19,7 +19,7 @@ from engines.precedence import Precedence
 from engines.runtime.engine import Feeds
 from engines.runtime.ort import OrtEngine
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 SMALL = WindowShape(4, (0, 0), 1)
 LARGE = WindowShape(6, (0, 0), 1)
 POISON = 666.0

@@ -5,7 +5,7 @@ import threading
 
 from engines.precedence import Precedence
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 BRIEFLY_S = 0.05
 
 

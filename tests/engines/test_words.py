@@ -84,15 +84,19 @@ def test_what_nobody_wants_any_more_is_abandoned_and_the_next_is_none_the_worse(
         except AbandonedError as error:
             raised.append(error)
 
-    began = time.perf_counter()
-    joe.render(latents, window, Delivery(), output)
-    whole_s = time.perf_counter() - began
-    thread = threading.Thread(target=render)
-    began = time.perf_counter()
-    thread.start()
-    while thread.is_alive():
-        joe.abandon()
-        thread.join(0.005)
-    assert raised
-    assert time.perf_counter() - began < 0.5 * whole_s
+    def abandoned_early() -> bool:
+        began = time.perf_counter()
+        joe.render(latents, window, Delivery(), output)
+        whole_s = time.perf_counter() - began
+        raised.clear()
+        thread = threading.Thread(target=render)
+        began = time.perf_counter()
+        thread.start()
+        while thread.is_alive():
+            joe.abandon()
+            thread.join(0.005)
+        assert raised
+        return time.perf_counter() - began < 0.5 * whole_s
+
+    assert any(abandoned_early() for _ in range(5)), "others use the processor too, now more and now less"
     joe.render(latents, window, Delivery(), output)

@@ -249,4 +249,5 @@ def test_many_short_jobs_leave_nothing_behind(
     print(f"{jobs} jobs, {way}: descriptors, threads and KiB {before} -> {after}")  # noqa: T201
     assert after[0] <= before[0] + 1, "it may be closed or open"
     assert after[1] <= before[1] + 1
-    assert after[2] - before[2] < 2048
+    # Samples that each job left would be 8 MiB; a new arena of the C library, which depends on the cores, is no leak.
+    assert after[2] - before[2] < 4096

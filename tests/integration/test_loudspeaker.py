@@ -84,8 +84,8 @@ def test_one_command_is_heard_whole_and_told_truthfully(
     assert finished["audio_s"] == audio_s
     # "Finished" is said once the last frame was played, not when it was computed.
     assert finished["total_ms"] >= audio_s * 1000
-    assert finished["total_ms"] < audio_s * 1000 + 3000
-    assert started["ttfa_ms"] < 1500
+    assert finished["total_ms"] < audio_s * 1000 + 10_000
+    assert 0 < started["ttfa_ms"] < 10_000
     assert started["output"].startswith("alsa default")
     assert (online["voice"], online["backend"]) == ("en_US-joe-medium", "onnxruntime-cpu")
     assert status["audio"] == "ok"

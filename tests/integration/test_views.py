@@ -22,7 +22,7 @@ from daemon.events import QueuedCommand
 from daemon.views.top import Top
 from daemon.views.watch import Watch
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 HOSTILE = "[red]no[/] ]\x1b[2J[b \u202e $x \\"
 
 

@@ -24,7 +24,7 @@ from power.actions import SetEmcCap, SetLimits, SetPowerMode
 from power.errors import HelperError, RefusedError
 from power.helper_client import HelperClient
 
-TIME_LIMIT_S = 10.0
+TIME_LIMIT_S = 30.0
 
 
 @pytest.fixture

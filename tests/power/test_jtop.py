@@ -184,10 +184,12 @@ def test_ten_thousand_polls_leave_nothing_behind(tmp_path: Path, start: Start) -
     with JtopService(tmp_path) as service:
         jtop = start(service.child())
         first(jtop)
-        before = len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
+        descriptors, threads = len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
         for _ in range(10_000):
             assert jtop.poll() is not None
-        assert (len(list(Path("/proc/self/fd").iterdir())), threading.active_count()) == before
+        # Fewer where what other tests left has gone meanwhile.
+        assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors
+        assert threading.active_count() <= threads
         assert jtop.starts == 1
 
 

@@ -101,7 +101,7 @@ def test_a_zone_that_blocks_is_skipped_and_told_of(orin: BoardTree) -> None:
     assert "thermal" in next(iter(first.degraded))
     began = time.monotonic()
     second = sensors.read()
-    assert time.monotonic() - began < 0.2
+    assert time.monotonic() - began < 2
     assert second.degraded == first.degraded
     orin.unblock(path, "41000")
 
@@ -219,7 +219,7 @@ def test_reading_again_and_again_leaves_no_descriptor_and_no_thread(orin: BoardT
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(int(os.environ.get("SPEAKD_POLLS", "300"))):
         sensors.read()
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before  # fewer where what other tests left was collected
 
 
 def test_which_machine_is_a_jetson(any_board: BoardTree) -> None:

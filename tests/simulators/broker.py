@@ -24,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-START_TIMEOUT_S: Final = 15.0
+START_TIMEOUT_S: Final = 60.0
 POLL_S: Final = 0.02
 
 

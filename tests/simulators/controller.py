@@ -17,7 +17,7 @@ import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
 DEVICE: Final = "bench"
-TIMEOUT_S: Final = 20.0
+TIMEOUT_S: Final = 60.0
 FINAL: Final = frozenset({"finished", "cancelled", "expired", "superseded", "failed", "rejected", "known"})
 
 Payload = dict[str, Any]

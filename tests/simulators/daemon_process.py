@@ -16,7 +16,7 @@ from simulators.controller import DEVICE
 from daemon.config import Config
 from daemon.config_text import show
 
-STOP_TIMEOUT_S: Final = 15.0
+STOP_TIMEOUT_S: Final = 30.0
 
 
 class DaemonProcess:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
-TIMEOUT_S: Final = 20.0
+TIMEOUT_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)

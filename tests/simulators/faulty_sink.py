@@ -9,7 +9,7 @@ from device.errors import SinkError
 from device.format import Samples
 from device.null import NullSink
 
-GATE_TIMEOUT_S: Final = 5.0
+GATE_TIMEOUT_S: Final = 30.0
 
 
 class FaultySink(NullSink):

@@ -15,7 +15,7 @@ from simulators.figures import figures
 from daemon.events import Accepted, Finished, QueuedCommand, QueueState, Settings, Started, Status
 from daemon.telemetry_messages import Alert, Latency, Memory, Percentiles
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 
 def percentiles(middle: float) -> Percentiles:

@@ -17,7 +17,7 @@ from device.format import RATE, Samples
 from device.memory import AudioChunk, HostBufferPool
 from device.null import NullSink
 
-TIMEOUT_S = 5.0
+TIMEOUT_S = 30.0
 BUFFERS = 4
 
 ONE = 0.25

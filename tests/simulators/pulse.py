@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 RATE: Final = 48_000
-START_TIMEOUT_S: Final = 15.0
+START_TIMEOUT_S: Final = 60.0
 POLL_S: Final = 0.02
 
 SETTLE_FRAMES: Final = RATE // 2

@@ -21,7 +21,7 @@ from wyoming.tts import (
     SynthesizeVoice,
 )
 
-TIMEOUT_S: Final = 20.0
+TIMEOUT_S: Final = 60.0
 
 
 @dataclass

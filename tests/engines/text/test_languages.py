@@ -75,5 +75,5 @@ def test_marks_and_pauses_stay_where_they_are() -> None:
 def test_no_text_takes_long_or_loses_a_character(text: str) -> None:
     began = time.perf_counter()
     script = by_language(plain(text), "en-us", INSTALLED)
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < 30
     assert "".join(p.text for p in script.passages) == text

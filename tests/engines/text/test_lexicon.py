@@ -109,9 +109,9 @@ def test_a_lexicon_is_bounded_and_told_apart_from_others() -> None:
 def test_time_grows_with_neither_entries_nor_hostile_texts() -> None:
     lexicon = Lexicon(Entry(written=f"word{i} {i}", spoken="x") for i in range(MOST_ENTRIES))
     for text in ("word1 " * 700, "word1" * 800, " " * 4000, "a" * 4000, "東" * 4000, "'" * 4000):
-        began = time.perf_counter()
+        began = time.thread_time()
         assert lexicon.replaced(text, "en-us", lambda _: "x") == text
-        assert time.perf_counter() - began < 0.5
+        assert time.thread_time() - began < 2, "a thousandth of that, usually"
 
 
 @given(text=st.text(), entries=st.lists(st.text("ab .'+É", min_size=1, max_size=5), max_size=5))

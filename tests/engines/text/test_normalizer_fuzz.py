@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -47,19 +48,29 @@ UNHEARD = re.compile(r"<|://|\]\(|&#|\[\^|```")
 """Where digits may lie in markup, or in the query of an address, which are not heard."""
 
 LONGEST_S = 0.25
-"""For 60 characters, which take 1 ms: room for a machine that is busy, none for a pattern that runs away."""
+"""For 60 characters, which take 1 ms, at its best of three: no busy machine takes as long, a runaway pattern does."""
 
 MOST_S = 0.05
+"""What is quicker does not run away: 4,000 characters take a step 1 to 35 ms. What is not may be a slow machine."""
 
 american, named = Normalizer("en-us"), Normalizer("en-gb", emoji="name")
+
+
+def seconds(call: Callable[[str], object], text: str, enough_s: float) -> float:
+    """Tell how long it takes a processor, at its best of three: others use it too. One of `enough_s` is enough."""
+    taken = []
+    while len(taken) < 3 and min(taken, default=enough_s) >= enough_s:
+        begun = time.thread_time()
+        call(text)
+        taken.append(time.thread_time() - begun)
+    return min(taken)
 
 
 @settings(max_examples=TEXTS)
 @given(text=texts)
 def test_any_text_is_put_into_words(text: str) -> None:
-    begun = time.thread_time()
+    assert seconds(american.normalize, text, LONGEST_S) < LONGEST_S
     words = american.normalize(text)
-    assert time.thread_time() - begun < LONGEST_S
     assert not re.search(r"\d", words)
     assert not any("\ud800" <= sign <= "\udfff" for sign in words)
     if re.search(r"\d", text) and not UNHEARD.search(text):
@@ -86,23 +97,15 @@ HOSTILE += [(piece.replace("_", " ") * 4000)[:4000] for piece in PIECES.split(" 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:8]))
 def test_hostile_texts_take_no_longer_than_others(text: str) -> None:
-    begun = time.thread_time()
-    american.normalize(text)
-    assert time.thread_time() - begun < 1, "4,000 characters, whatever they are"
+    assert seconds(american.normalize, text, 2) < 2, "4,000 characters, whatever they are: 0.2 s at most, usually"
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:8]))
 def test_no_step_runs_away(text: str) -> None:
-    """4,000 characters take each step less than 50 ms, at its best of three: a busy machine is no run-away pattern."""
+    """Twice the characters take about twice the time, in each step, and not four times."""
     steps = [step for _name, step in american._steps]
     kinds = [lambda text, kind=kind: kind(text, Reading()) for _name, kind in KINDS]
     for step in (*steps, *kinds):
-        taken = []
-        for _ in range(3):
-            begun = time.thread_time()
-            made = step(text)
-            taken.append(time.thread_time() - begun)
-            if taken[-1] < MOST_S:
-                break
-        assert min(taken) < MOST_S, step
-        text = made
+        taken_s = seconds(step, text, MOST_S)
+        assert taken_s < MOST_S or taken_s < 3 * seconds(step, text[: len(text) // 2], 0), step
+        text = step(text)

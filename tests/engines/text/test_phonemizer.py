@@ -171,7 +171,7 @@ def test_a_worker_that_hangs_is_killed_in_time(characters: int) -> None:
     began = time.monotonic()
     with pytest.raises(PhonemizerTimeoutError, match=r"0\.1 s"):
         phonemizer.phonemize("x" * characters, "en-us")
-    assert SOON_S <= time.monotonic() - began < 20 * SOON_S
+    assert SOON_S <= time.monotonic() - began < PATIENT_S / 2
     assert children() == before
     phonemizer.start()
     assert len(children() - before) == 1

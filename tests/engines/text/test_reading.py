@@ -231,7 +231,7 @@ def test_signs_that_part_are_heard(said: Said, text: str) -> None:
 def test_hostile_texts_take_bounded_time_and_harm_nobody(said: Said, text: str) -> None:
     began = time.perf_counter()
     sentences = said(text)
-    assert time.perf_counter() - began < 20
+    assert time.perf_counter() - began < 60
     assert all(len(sentence) <= 600 for sentence in sentences)
     assert said("Yes.") == ["jˈɛs."]
 

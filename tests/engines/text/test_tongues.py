@@ -23,7 +23,7 @@ PAIRS = [
 ONE_OF_EACH = ("de", "es", "fr", "it", "pt", "zh")
 
 HOSTILE_S = 0.1
-"""On a quiet machine it takes less than half of this; what is quadratic takes seconds."""
+"""On a quiet machine it takes less than half of this. What takes longer may be a slow machine."""
 
 numbers = st.integers(-(10**12), 10**12)
 hostile = st.text(st.sampled_from("0123456789.,:-−–/ '()+€$%°ºªx²½ \n1aemhVCUhr年月٣①"), max_size=80)  # noqa: RUF001
@@ -109,15 +109,17 @@ def test_a_text_without_numbers_is_untouched(language: str, text: str) -> None:
     ],
 )
 def test_four_thousand_hostile_characters_take_no_time(language: str, unit: str) -> None:
+    """Or, on a slow machine, twice the characters about twice the time, and not four times."""
     text = (unit * 4000)[:4000]
     forms(language, unit)  # the patterns are compiled on first use
 
-    def seconds() -> float:
-        started = time.process_time()
+    def seconds(text: str) -> float:
+        started = time.thread_time()
         forms(language, text)
-        return time.process_time() - started
+        return time.thread_time() - started
 
-    assert any(seconds() < HOSTILE_S for _ in range(5))  # others use the processor too
+    if not any(seconds(text) < HOSTILE_S for _ in range(3)):  # others use the processor too
+        assert min(seconds(text) for _ in range(3)) < 3 * min(seconds(text[:2000]) for _ in range(3))
 
 
 @pytest.mark.parametrize("language", ONE_OF_EACH)
