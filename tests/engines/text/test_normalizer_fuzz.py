@@ -46,10 +46,14 @@ NUMBER_WORDS |= {word + "s" for word in NUMBER_WORDS} | {word[:-1] + "ies" for w
 UNHEARD = re.compile(r"<|://|\]\(|&#|\[\^|```")
 """Where digits may lie in markup, or in the query of an address, which are not heard."""
 
-LONGEST_S = 0.25
-"""For 60 characters, which take 1 ms: room for a machine that is busy, none for a pattern that runs away."""
+LONGEST_S = 1
+"""For 60 characters, which take 1 ms: room for any machine, none for a pattern that runs away."""
 
-MOST_S = 0.05
+MOST_S = 0.5
+"""For each step and 4,000 characters, which take 1 to 40 ms: what is quadratic takes seconds."""
+
+MOST_ALL_S = 5
+"""For all steps together, which take up to 0.3 s."""
 
 american, named = Normalizer("en-us"), Normalizer("en-gb", emoji="name")
 
@@ -88,12 +92,12 @@ HOSTILE += [(piece.replace("_", " ") * 4000)[:4000] for piece in PIECES.split(" 
 def test_hostile_texts_take_no_longer_than_others(text: str) -> None:
     begun = time.thread_time()
     american.normalize(text)
-    assert time.thread_time() - begun < 1, "4,000 characters, whatever they are"
+    assert time.thread_time() - begun < MOST_ALL_S, "4,000 characters, whatever they are"
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:8]))
 def test_no_step_runs_away(text: str) -> None:
-    """4,000 characters take each step less than 50 ms, at its best of three: a busy machine is no run-away pattern."""
+    """The best of three counts: a busy machine is no run-away pattern."""
     steps = [step for _name, step in american._steps]
     kinds = [lambda text, kind=kind: kind(text, Reading()) for _name, kind in KINDS]
     for step in (*steps, *kinds):
