@@ -24,7 +24,7 @@ class TextConfig(Section):
         default="drop", description="Emoji are left out, called by their names, or left to espeak-ng"
     )
     date_order: Literal["auto", "day-month", "month-day"] = Field(
-        default="auto", description="How English reads 03/04/2026; auto is month-day for en-us, else day-month"
+        default="auto", description="How 03/04/2026 is read; auto is month-day for en-us, else day-month"
     )
 
 

@@ -30,7 +30,10 @@ _FENCE: Final = re.compile(r"^[ \t]{0,3}(?:```|~~~)[^\n]{0,80}$", re.MULTILINE)
 _HEADING: Final = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+(?!\d{1,9}\s*$)|(?<=\w)[ \t]+#{1,6}[ \t]*$", re.MULTILINE)
 _RULE: Final = re.compile(r"^[ \t]{0,3}(?:[-*_][ \t]?){3,80}$", re.MULTILINE)
 _BULLET: Final = re.compile(r"^[ \t]{0,8}(?:[-*+•◦▪‣·●○■□–—][ \t]+)(?:\[[ xX]\][ \t]+)?", re.MULTILINE)
-_QUOTED: Final = re.compile(r"^[ \t]{0,3}(?:>[ \t]?){1,5}", re.MULTILINE)
+_QUOTED: Final = re.compile(r"^[ \t]{0,3}(?:>[ \t]?){1,5}(?!(?<=>)\d)", re.MULTILINE)
+_AUTOLINK: Final = re.compile(
+    r"<((?:[a-z]{3,6}://|mailto:)[^\s<>]{1,500}|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8})>"
+)
 _LINK: Final = re.compile(
     r"!?\[([^\[\]\n]{0,500})\]\((?:[^()\s]|\([^()\s]{0,100}\)){0,1000}(?:[ ]\"[^\"\n]{0,200}\")?\)"
 )
@@ -73,6 +76,7 @@ def plain(text: str) -> str:
     text = _QUOTED.sub("", text)
     text = _HEADING.sub("", text)
     text = _BULLET.sub("", text)
+    text = _AUTOLINK.sub(r" \1 ", text)
     text = _LINK.sub(r"\1", text)
     text = _FOOTNOTE.sub("", text)
     text = _CODE.sub(r"\2", text)

@@ -26,10 +26,12 @@ _ODD: Final = re.compile(r"[^\x20-\x7e\n]")
 """A text without any of these needs no repair."""
 
 _MINUS: Final = re.compile(r"\u2212(?=[\d.])(?<![\w)]\u2212)(?<!\d \u2212)")
+_JOINED: Final = re.compile(r"(?<=[^\W\d_])\u2013(?=[^\W\d_])")
 _BACKTICK: Final = re.compile(r"(?<=[^\W\d_])`(?=[^\W\d_])")
 _COMPATIBLE: Final = re.compile(
     "[\uff01-\uff5e\ufb00-\ufb06\u2460-\u249b\u24b6-\u24ff\u2776-\u2793\u2100-\u2102\u2104-\u2108\u210a-\u2115\u2117-\u2121\u2123-\u2125"
     "\u2150-\u215f\u00bc-\u00be\u3250-\u33ff\U0001d400-\U0001d7ff\U0001f100-\U0001f12f\u2070\u2074-\u208e]"
+    "|(?<=[0-9])[\u02b0-\u02b8\u02e0-\u02e4\u1d2c-\u1d6a]{1,4}"
 )
 """Forms of letters and digits for looks alone: wide, circled, joined, bold. Not ² and ³, which the rules read."""
 
@@ -56,6 +58,7 @@ def repair(text: str) -> str:
     text = _DIGIT.sub(lambda match: str(unicodedata.decimal(match.group())), text)
     text = _NUMERAL.sub(_numeral, text)
     text = _MINUS.sub("-", text)
+    text = _JOINED.sub("-", text)
     text = _BACKTICK.sub("'", text)
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")
 
@@ -76,7 +79,7 @@ def _compatible(match: re.Match[str]) -> str:
     plain = unicodedata.normalize("NFKC", sign).replace("\u2044", "/")
     before = match.string[match.start() - 1 : match.start()]
     after = match.string[match.end() : match.end() + 1]
-    if unicodedata.category(sign) != "No":
+    if unicodedata.category(sign[0]) != "No":
         return plain
     # A fraction or a circled number that touches a figure is no part of it.
     return (" " if before.isnumeric() else "") + plain.strip("().") + (" " if after.isalnum() else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -18,7 +19,7 @@ Pure, callable from any thread, in time linear to the text; a text without such 
 """
 
 DateOrder = Literal["auto", "day-month", "month-day"]
-"""How English reads 03/04/2026: as the place does, or as told. The other languages have one order."""
+"""How 03/04/2026 is read: as the place does, or as told."""
 
 Trace = Callable[[str, str], None]
 """Is told the name of each rule that changed a text, and what it made of it."""
@@ -40,13 +41,19 @@ def traced_forms(language: str, *, date_order: DateOrder = "auto") -> Callable[[
     reading = english_reading(language, date_order=date_order)
     if reading is not None:
         return lambda text, told: _english(text, reading, told)
-    from engines.text.normalize.tongues.table import written_forms as forms_of  # noqa: PLC0415  English needs none of it
+    from engines.text.normalize.tongues.shorthand import shorthand  # noqa: PLC0415  English needs none of it
+    from engines.text.normalize.tongues.table import written_forms as forms_of  # noqa: PLC0415
 
-    forms = forms_of(language)
-    return None if forms is None else partial(_foreign, forms)
+    forms = forms_of(language, month_first=date_order == "month-day")
+    short = shorthand(re.split("[-_]", language.lower(), maxsplit=1)[0])
+    return None if forms is None else partial(_foreign, forms, short)
 
 
-def _foreign(forms: WrittenForms, text: str, told: Trace | None) -> str:
+def _foreign(forms: WrittenForms, short: WrittenForms | None, text: str, told: Trace | None) -> str:
+    if short:
+        text = short(text)
+        if told:
+            told("abbreviations and addresses", text)
     made = forms(plain_numerals(text))
     if told:
         told("written forms", made)

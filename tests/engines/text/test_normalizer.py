@@ -16,6 +16,8 @@ from engines.text.normalize.repair import repair
 from engines.text.normalize.say_as import say_as
 
 SETS = sorted((Path(__file__).parent / "normalization/en").glob("*.txt"))
+UNSEEN = sorted((Path(__file__).parent / "normalization/en-unseen").glob("*.txt"))
+"""Written before looking at the rules, which were then mended by kinds."""
 
 american, british = Normalizer("en-us"), Normalizer("en-gb")
 
@@ -25,9 +27,15 @@ def test_written_forms_are_read_as_an_announcer_would(file: Path) -> None:
     assert wrong(file, american.normalize) == []
 
 
+@pytest.mark.parametrize("file", UNSEEN, ids=lambda file: file.stem)
+def test_others_of_each_kind_too(file: Path) -> None:
+    assert wrong(file, american.normalize) == []
+
+
 def test_there_are_pairs_of_every_kind() -> None:
     assert len(SETS) == 17
     assert sum(1 for file in SETS for _ in pairs(file)) >= 400
+    assert sum(1 for file in UNSEEN for _ in pairs(file)) >= 1000
 
 
 @pytest.mark.parametrize(

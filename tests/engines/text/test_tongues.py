@@ -10,7 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from num2words import num2words  # type: ignore[import-untyped]
+from simulators.pairs import wrong
 
+from engines.text.normalize.pipeline import Normalizer
 from engines.text.normalize.tongues.table import say_as, written_forms
 
 LANGUAGES = ("de", "de-at", "es", "es-419", "fr", "fr-ch", "fr-be", "it", "pt", "pt-br", "zh")
@@ -42,6 +44,20 @@ def forms(language: str, text: str) -> str:
 @pytest.mark.parametrize(("language", "written", "spoken"), PAIRS)
 def test_it_is_said_as_an_announcer_would(language: str, written: str, spoken: str) -> None:
     assert forms(language, written) == spoken
+
+
+@pytest.mark.parametrize("language", ONE_OF_EACH)
+def test_other_texts_are_said_as_an_announcer_would(language: str) -> None:
+    """Abbreviations, addresses and Roman numerals too. Written before looking at the rules."""
+    file = Path(__file__).parent / f"normalization/{language}-unseen/all.txt"
+    assert wrong(file, Normalizer(language).normalize) == []
+
+
+@pytest.mark.parametrize("language", ONE_OF_EACH)
+def test_the_order_of_dates_can_be_told(language: str) -> None:
+    american, as_there = Normalizer(language, date_order="month-day"), Normalizer(language)
+    assert american.normalize("03/04/2026") == as_there.normalize("04/03/2026") != as_there.normalize("03/04/2026")
+    assert american.normalize("31/12/2026, 2026-04-03") == as_there.normalize("31/12/2026, 2026-04-03")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -147,8 +163,8 @@ def test_another_speller_of_numbers_agrees(language: str, number: int) -> None:
     assume(language != "de" or number not in range(1100, 2000))  # a year
     assume(not language.startswith("pt") or number < 10**6)  # it says "e" by other rules above
     expected = num2words(number, lang=language.replace("-br", "_BR")).lower()
-    for wrong, right in KNOWN_FAULTS.get(language, []):
-        expected = expected.replace(wrong, right)
+    for theirs, ours in KNOWN_FAULTS.get(language, []):
+        expected = expected.replace(theirs, ours)
     assert without_accents(forms(language, str(number)).lower()) == without_accents(expected)
 
 

@@ -14,6 +14,7 @@ TITLES: Final = {
     "Maj": "major", "Cmdr": "commander", "Adm": "admiral", "Rev": "reverend", "Hon": "honorable", "Sen": "senator",
     "Rep": "representative", "Gov": "governor", "Pres": "president", "Supt": "superintendent", "Fr": "father",
     "Messrs": "messieurs", "Mt": "Mount", "Ft": "Fort", "Pvt": "private", "Msgr": "monsignor", "Amb": "ambassador",
+    "Drs": "doctors", "Profs": "professors",
 }  # fmt: skip
 """Before a name."""
 
@@ -27,7 +28,7 @@ PLAIN: Final = {
     "natl": "national", "mfg": "manufacturing", "mgr": "manager", "hrs": "hours", "hr": "hour", "mins": "minutes",
     "secs": "seconds", "sec": "second", "yrs": "years", "yr": "year", "lbs": "pounds", "oz": "ounces",
     "tbsp": "tablespoon", "tsp": "teaspoon", "appt": "appointment", "attn": "attention", "esq": "esquire",
-    "ext": "extension",
+    "ext": "extension", "cf": "compare",
 }  # fmt: skip
 """With a full stop, wherever they stand. Those that are words too have a full stop within a sentence only."""
 
@@ -48,6 +49,8 @@ _TITLE_DOT: Final = re.compile(
 _NAME_BEFORE: Final = re.compile(r"[A-Z][a-z]{1,30} $")
 _WITH_STOP: Final = re.compile(rf"(?<![\w.])({'|'.join(PLAIN)})\.(?!\w)", re.IGNORECASE)
 _WITHOUT_STOP: Final = re.compile(r"\b(vs|approx|dept)\b(?!\.)")
+_KEYS: Final = {"Ctrl": "Control", "Del": "Delete", "Esc": "Escape", "Ins": "Insert", "Cmd": "Command"}
+_KEY: Final = re.compile(r"\b(Ctrl|Del|Esc|Ins|Cmd)(?=\s?\+\s?\w)|(?<=\+)(Ctrl|Del|Esc|Ins|Cmd)\b")
 _BEFORE_NUMBER: Final = re.compile(rf"(?<![\w.])({'|'.join(_NUMBERED)})\. ?(?=\d)", re.IGNORECASE)
 _NUMERO: Final = re.compile(r"№ ?(?=\d)")
 _SUFFIX: Final = re.compile(r"(?<=[a-z]),? (Jr|Sr)\b(?!\.)")
@@ -58,8 +61,16 @@ _LATIN: Final = {
 _LATIN_FORM: Final = re.compile(
     r"(?<![\w.])(e\. ?g|i\. ?e|a\.k\.a|p\.s|r\.s\.v\.p|n\.b|c\.f|et al)\.(?!\w)", re.IGNORECASE
 )
-_SLASHED: Final = {"w/o": "without", "w/": "with", "c/o": "care of", "b/c": "because", "n/a": "not applicable"}
-_SLASHED_FORM: Final = re.compile(r"(?<![\w/])(w/o|c/o|b/c|w/(?= ?[A-Za-z]))(?![/])\b", re.IGNORECASE)
+_SLASHED: Final = {
+    "w/o": "without", "w/": "with", "c/o": "care of", "b/c": "because", "n/a": "not applicable",
+    "s/n": "serial number", "a/c": "AC", "ac/dc": "AC DC", "he/she": "he or she", "she/he": "she or he",
+    "his/her": "his or her", "him/her": "him or her", "s/he": "she or he", "p/n": "part number",
+}  # fmt: skip
+_SLASHED_FORM: Final = re.compile(
+    r"(?<![\w/])(w/o|c/o|b/c|n/a|[sp]/n(?= ?[:#]? ?\d)|a/c|ac/dc|he/she|she/he|s/he|his/her|him/her)(?![\w/])"
+    r"|(?<![\w/])(w/)(?= ?[A-Za-z])",
+    re.IGNORECASE,
+)
 _SECRETARY: Final = re.compile(r"\bSec\. (?=of\b|[A-Z][a-z])")
 _DEGREE: Final = re.compile(r"\b(Ph|Ed|Psy)\. ?D\b\.?|\b(M|B|D|LL)\.(Sc|Ed|Phil|Eng|Tech|Arch)\b\.?")
 _INITIALISM: Final = re.compile(
@@ -87,8 +98,10 @@ def abbreviations(text: str, _: Reading) -> str:
     """Put abbreviations into words and take the full stops that end no sentence."""
     text = rewrite(_NUMERO, "number ", text)
     if "/" in text:
-        text = rewrite(_SLASHED_FORM, lambda match: _SLASHED[match[1].lower()], text)
+        text = rewrite(_SLASHED_FORM, lambda match: _SLASHED[match.group().lower()] + ("" if match[1] else " "), text)
     text = rewrite(_TITLE, lambda match: TITLES[match[1]] + " ", text)
+    if "+" in text:
+        text = rewrite(_KEY, lambda match: _KEYS[match[1] or match[2]], text)
     text = rewrite(_SUFFIX, lambda match: f" {PLAIN[match[1].lower()]}", text)
     text = rewrite(_TITLE_DOT, _title_dot, text)
     text = rewrite(_WITHOUT_STOP, lambda match: PLAIN[match[1].lower()], text)
@@ -117,9 +130,17 @@ def _cased(written: str, words: str) -> str:
 def _with_stop(match: re.Match[str]) -> str:
     written = match[1].lower()
     stop = stop_after(match.string, match.end())
-    if written in _ALSO_WORDS and (stop or not next_word(match.string, match.end())):
+    if written in _ALSO_WORDS and not _within(match):
         return match.group()
     return PLAIN[written] + stop
+
+
+def _within(match: re.Match[str]) -> bool:
+    """Whether what is a word too is an abbreviation here: "max. 10 persons", not "Ask Max. He knows."."""
+    text, end = match.string, match.end()
+    if re.match(r" \d", text[end:]):
+        return match[1].islower() or not text[: match.start()].rstrip(" (").rpartition("\n")[2]
+    return bool(next_word(text, end)) and not stop_after(text, end)
 
 
 def _degree(match: re.Match[str]) -> str:

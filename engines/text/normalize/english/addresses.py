@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from engines.text.normalize.english.numbers import cardinal, digits
+from engines.text.normalize.english.numbers import digits, in_pairs
 from engines.text.normalize.english.patterns import FUNCTION_WORDS, begins_sentence, rewrite
 from engines.text.normalize.english.reading import Reading
 
@@ -49,6 +49,10 @@ _ZIP: Final = re.compile(rf"\b({'|'.join(sorted(set(_STATES.values())))}),? (\d{
 _SAINT: Final = re.compile(
     r"\bSt\. (?=[A-Z])|(?<![A-Za-z\d] )(?<![A-Za-z])\bSt (?=[A-Z][a-z])|(?<=[a-z] )\bSt (?=[A-Z][a-z])"
 )
+_DIRECTED: Final = re.compile(
+    r"(?<![\w.])([NSEW])\.? "
+    rf"(?=[A-Z][a-z]{{1,20}} (?:{'|'.join(street.capitalize() for street in STREETS)}|{_IN_FULL})\b)"
+)
 _ROAD: Final = re.compile(r"(?<=[a-z] )(Ave|Blvd|Rd|Hwy|Pkwy|Ln|Expy|St)\.(?!\w)")
 _ORDINAL_STREET: Final = re.compile(r"\b(\d{1,3}(?:st|nd|rd|th)) (St|Ave|Rd|Blvd|Dr|Pl)\b\.?")
 _APARTMENT: Final = re.compile(r"\b(Apt|Ste|Bldg|Fl|Rm)\b\.? (?=#?\d|[A-Z]\b)")
@@ -62,26 +66,17 @@ def addresses(text: str, _: Reading) -> str:
         text = rewrite(_ADDRESS, _address, text)
         text = rewrite(_ORDINAL_STREET, lambda match: f"{match[1]} {STREETS[match[2].lower()]}{_stop(match)}", text)
         text = rewrite(_ZIP, lambda match: f"{match[1]} {_zip(match[2], match[3])}", text)
+    text = rewrite(_DIRECTED, lambda match: _DIRECTIONS[match[1]] + " ", text)
     text = rewrite(_STATE, _state, text)
     text = rewrite(_SAINT, _saint, text)
     return rewrite(_ROAD, lambda match: STREETS[match[1].lower()] + _stop(match), text)
-
-
-def house_number(written: str) -> str:
-    """Return 1428 as "fourteen twenty eight", 905 as "nine zero five", 300 as "three hundred"."""
-    head, tail = written[:-2], written[-2:]
-    if len(written) <= 2 or len(written) > 4 or written[0] == "0":  # noqa: PLR2004
-        return digits(written) if written[0] == "0" else cardinal(int(written))
-    if tail == "00":
-        return cardinal(int(written)) if head.endswith("0") else f"{cardinal(int(head))} hundred"
-    return f"{cardinal(int(head))} {digits(tail) if tail[0] == '0' else cardinal(int(tail))}"
 
 
 def _address(match: re.Match[str]) -> str:
     name = match["name"]
     if name.split()[0].lower() in FUNCTION_WORDS:
         return match.group()
-    words = [house_number(match["number"])]
+    words = [in_pairs(match["number"])]
     if match["letter"]:
         words.append(match["letter"].upper())
     if match["direction"]:
@@ -97,7 +92,20 @@ def _stop(match: re.Match[str]) -> str:
     return "." if match.group().endswith(".") and begins_sentence(match.string, match.end()) else ""
 
 
+_ALSO_WORDS: Final = frozenset({"OK", "HI", "ME", "IN", "OR", "OH", "LA", "MD", "MA", "PA"})
+_TITLED: Final = re.compile(r"\b(?:Dr|Prof|Mr|Mrs|Ms)\.? (?:[A-Z][\w.'’-]* ?){1,3},$")
+_SAID_BEFORE_OK: Final = frozenset(
+    "yes sure fine well right good great alright thanks hey hello oh so no please".split()
+)
+
+
 def _state(match: re.Match[str]) -> str:
+    if not match[3] and match[2] in _ALSO_WORDS:
+        before = match.string[max(0, match.start() - 60) : match.start()]
+        last = re.search(r"[\w'’]+(?=,$)", before)
+        named = last and last.group()[0].isupper() and last.group().lower() not in _SAID_BEFORE_OK
+        if not named or _TITLED.search(before):
+            return match.group()
     words = f"{match[1]}{_STATES[match[2]]}"
     return f"{words} {_zip(match[3], match[4])}" if match[3] else words
 

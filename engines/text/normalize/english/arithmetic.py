@@ -25,10 +25,10 @@ _RELATIONS: Final = {
     "≤": "less than or equal to", "≥": "greater than or equal to", "≠": "not equal to", "≈": "approximately",
     "<": "less than", ">": "greater than", "<=": "less than or equal to", ">=": "greater than or equal to",
     "!=": "not equal to", "==": "equals", "≡": "is identical to", "∝": "proportional to", "∈": "in",
-    "→": "to", "⇒": "implies", "∞": "infinity", "∑": "sum", "∏": "product", "∫": "integral", "∂": "partial",
+    "⇒": "implies", "∞": "infinity", "∑": "sum", "∏": "product", "∫": "integral", "∂": "partial",
     "∆": "delta", "÷": "divided by", "√": "square root of", "∛": "cube root of",
 }  # fmt: skip
-_RELATION: Final = re.compile(r"\s?(<=|>=|!=|==|[≤≥≠≈≡∝∈→⇒∞∑∏∫∂∆÷√∛])\s?|(?<=[\w)]) ?([<>]) ?(?=[\w(.-])")
+_RELATION: Final = re.compile(r"\s?(<=|>=|!=|==|[≤≥≠≈≡∝∈⇒∞∑∏∫∂∆÷√∛])\s?|(?<=[\w)]) ?([<>]) ?(?=[\w(.-])")
 _PLUS: Final = re.compile(r"(?<=[\w)])\s?\+\s?(?=[\w(])")
 _EQUALS: Final = re.compile(r"(?<=[\w)])\s?=\s?(?=[\w(.-])")
 _TIMES: Final = re.compile(r"(?<=[\w)])\s?[×·]\s?(?=[\w(])")

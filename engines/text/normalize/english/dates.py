@@ -8,54 +8,67 @@ from functools import partial
 from typing import Final
 
 from engines.text.normalize.english.numbers import cardinal, decade, ordinal, two_figures, year
-from engines.text.normalize.english.patterns import rewrite, word_before
+from engines.text.normalize.english.patterns import MONTH, counts, rewrite, stop_after, tells_decade, word_before
 from engines.text.normalize.english.reading import Reading
+from engines.text.normalize.english.weekdays import WITH_DAYS
 
 MONTHS: Final = ("january february march april may june july august september october november december").split()
-_MONTH: Final = (
-    r"(?P<month>(?:january|february|march|april|may|june|july|august|september|october|november|december)\b"
-    r"|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?)"
-)
-_DAYS: Final = {
-    "mon": "Monday", "tue": "Tuesday", "tues": "Tuesday", "wed": "Wednesday", "thu": "Thursday", "thur": "Thursday",
-    "thurs": "Thursday", "fri": "Friday", "sat": "Saturday", "sun": "Sunday",
-}  # fmt: skip
 _DAY: Final = r"(?P<day>0?[1-9]|[12]\d|3[01])(?P<suffix>st|nd|rd|th)?"
 _YEAR: Final = r"(?P<year>[12]\d{3})(?![\d:]|[.,/-]\d|s\b)"
 _FLAGS: Final = re.IGNORECASE
 
-_WEEKDAY: Final = re.compile(
-    rf"\b(mon|tues?|wed|thu(?:rs?)?|fri|sat|sun)\b\.?(?=,? (?:the )?(?:\d{{1,2}}(?:st|nd|rd|th)? )?{_MONTH})", _FLAGS
+_STOPPED: Final = re.compile(r"(?<![\w.])(Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec)\.(?![\w@-])")
+_NAMES_TOO: Final = frozenset({"Jan", "Mar"})
+_TO_DATE: Final = re.compile(
+    rf"(?<![\w-])(?:{MONTH} \d{{1,2}}(?:st|nd|rd|th)?|{MONTH.replace('month', 'alone')}) ?[-–] ?"
+    rf"(?={MONTH.replace('month', 'until')})",
+    _FLAGS,
 )
-_DAY_NAME: Final = r"(mon|tues?|wed|thu(?:rs?)?|fri|sat|sun)\b\.?"
-_WEEKDAYS: Final = re.compile(
-    rf"\b{_DAY_NAME} ?[-–] ?{_DAY_NAME}|\b{_DAY_NAME}(?=:? \d{{1,2}}(?::\d\d| ?[-–]| ?[ap]\.?m))", _FLAGS
+_TO_DAY: Final = re.compile(
+    rf"(?<![\w-])\d{{1,2}}(?:st|nd|rd|th)? {MONTH} ?[-–] ?"
+    rf"(?=\d{{1,2}}(?:st|nd|rd|th)? {MONTH.replace('month', 'until')})",
+    _FLAGS,
 )
+_DAYS_OF_MONTH: Final = re.compile(
+    r"(?P<the>\bthe )?(?<![\w:/.,-])(?P<from>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)? ?[-–] ?"
+    rf"{_DAY}(?: of)? {MONTH}(?!-?[a-z])"
+    rf"(?:(?P<comma>,?) {_YEAR})?",
+    _FLAGS,
+)
+_ISO_MONTH: Final = re.compile(r"(?<![\w./:-])([12]\d{3})-(0[1-9])(?![\w/:-]|[.,]\d)")
+_SEASON: Final = re.compile(r"(?<![\w./:-])((?:19|20)\d\d)/(\d\d)(?![\w/:-]|[.,]\d)")
 _MONTH_DAY: Final = re.compile(
-    rf"(?<![\w-]){_MONTH}[ -]?(?<=[ -]){_DAY}(?:[ ]?[-–][ ]?(?P<until>0?[1-9]|[12]\d|3[01])(?![\d-]))?"
+    rf"(?<![\w-]){MONTH}[ -]?(?<=[ -]){_DAY}(?:[ ]?[-–][ ]?(?P<until>0?[1-9]|[12]\d|3[01])(?![\d-]))?"
     rf"(?![\d:/]|[.,]\d|-\d?\d?[a-z]|[ ]?[ap]\.?m\b)(?:(?P<comma>,?)[ -]{_YEAR})?",
     _FLAGS,
 )
 _DAY_MONTH: Final = re.compile(
-    rf"(?P<the>\bthe )?(?<![\w:/.,-]){_DAY}(?P<of> of)?[ -]{_MONTH}(?!-?[a-z])(?:(?P<comma>,?)[ -]{_YEAR})?", _FLAGS
+    rf"(?P<the>\bthe )?(?<![\w:/.,-]){_DAY}(?P<of> of)?[ -]{MONTH}(?!-?[a-z])(?:(?P<comma>,?)[ -]{_YEAR})?", _FLAGS
 )
 _MONTH_YEAR: Final = re.compile(
-    rf"(?<![\w-]){_MONTH},? (?P<year>[12]?\d{{3}})(?![\d:]|[.,/-]\d|s\b| [ap]\.?m\b)", _FLAGS
+    rf"(?<![\w-]){MONTH},? (?P<year>[12]?\d{{3}})(?![\d:]|[.,/-]\d|s\b| [ap]\.?m\b)", _FLAGS
 )
 _ISO: Final = re.compile(r"(?<![\w./-])([12]\d{3})([-/.])(0?[1-9]|1[0-2])\2(0?[1-9]|[12]\d|3[01])(?![\w/]|[-.]\d)")
 _NUMERIC: Final = re.compile(
     r"(?<![\w./:-])(0?[1-9]|[12]\d|3[01])([/.-])(0?[1-9]|[12]\d|3[01])(?:\2([12]\d{3})|(?<!-..)(?<!-.)/(\d\d))(?![\w/]|[-.]\d)"
 )
 _SHORT: Final = re.compile(r"(?<![\w./:-])(0?[1-9]|[12]\d|3[01])/(0?[1-9]|[12]\d|3[01])(?![\w/]|[-.]\d)")
-_SHORT_AFTER: Final = frozenset("on by until till since from before after due dated through".split())
+_SHORT_AFTER: Final = frozenset(
+    "on by until till since from before after due dated through ends end starts start expires begins valid opens "
+    "closes".split()
+)
+_SHORT_RANGE: Final = re.compile(
+    r"(?<![\w./:-])(0?[1-9]|[12]\d|3[01])/(0?[1-9]|[12]\d|3[01]) ?[-–] ?"
+    r"(0?[1-9]|[12]\d|3[01])/(0?[1-9]|[12]\d|3[01])(?![\w/-]|[.,:]\d)"
+)
 _ERA: Final = (
     r"(?P<era>(?:AD|BCE|BC|CE)\b|A\.D\.?(?![A-Za-z])|B\.C\.E\.?(?![A-Za-z])|B\.C\.?(?![A-Za-z])|C\.E\.?(?![A-Za-z]))"
 )
+_TO_ERA: Final = re.compile(rf"(?<![\w.,/$£€-])(\d{{3,4}}) ?[-–] ?(?=\d{{1,4}} ?{_ERA})")
 _IN_ERA: Final = re.compile(rf"(?<![\w.,/-])(?P<year>\d{{1,4}}|\d{{1,3}},\d{{3}}) ?{_ERA}")
 _ERA_FIRST: Final = re.compile(r"\b(?:AD|A\.D\.) (?P<year>\d{1,4})(?![\w.,]\d|\w)")
 _DECADE: Final = re.compile(r"(?<![\w.,/$£€])(?P<year>(?:1\d|20)\d0) ?['’]?s\b")
 _SHORT_DECADE: Final = re.compile(r"(?<![\w.,/$£€-])(?P<mark>['’]?)(?P<year>[2-9]0)['’]?s\b")
-_DECADE_AFTER: Final = frozenset("the early late mid his her their my our your".split())
 _SHORT_YEAR: Final = re.compile(r"(?<![\w.,'’])['’](\d\d)(?![\w'’\"])")
 _YEARS: Final = re.compile(r"(?<![\w.,/$£€:+-])([12]\d{3}) ?([-–]) ?([12]\d{3}|\d\d)(?![\w%°]|[,.:/-]\d|-[a-z])")
 
@@ -84,17 +97,44 @@ def spoken_date(month: int, day: int, of_year: str, reading: Reading) -> str:
     return f"{words} {of_year}".rstrip()
 
 
-def _weekday(match: re.Match[str], _: Reading) -> str:
-    return _DAYS[match.group(1).lower()]
+def _to_date(match: re.Match[str], _: Reading) -> str:
+    return re.sub(r" ?[-–] ?$", " to ", match.group())
 
 
-def _weekdays(match: re.Match[str], _: Reading) -> str:
-    if match[3]:
-        return _DAYS[match[3].lower()]
-    return f"{_DAYS[match[1].lower()]} to {_DAYS[match[2].lower()]}"
+def _season(match: re.Match[str], _: Reading) -> str:
+    """Read "2019/20" as the season that it is: no fraction has such parts."""
+    if (int(match[1]) + 1) % 100 != int(match[2]):
+        return match.group()
+    return f"{year(match[1])} {two_figures(int(match[2]))}"
+
+
+def _iso_month(match: re.Match[str], _: Reading) -> str:
+    return f"{MONTHS[int(match[2]) - 1]} {year(match[1])}"
+
+
+def _days_of_month(match: re.Match[str], _: Reading) -> str:
+    words = f"the {ordinal(int(match['from']))} to {ordinal(int(match['day']))} of {month_name(match['month'])}"
+    return words + (f"{match['comma']} {year(match['year'])}" if match["year"] else "")
+
+
+def _stopped(match: re.Match[str], _: Reading) -> str:
+    """Put "Feb." into words, and leave what may be a name: "Ask Jan. She knows."."""
+    short, stop = match[1], stop_after(match.string, match.end())
+    if short in _NAMES_TOO and stop and word_before(match.string, match.start()) not in WITH_DAYS:
+        return match.group()
+    return month_name(short) + stop
 
 
 def _month_day(match: re.Match[str], _: Reading) -> str:
+    if match["month"].lower() in {"may", "march"} and not (match["suffix"] or match["until"] or match["year"]):
+        # "March 5 miles": something to do rather than a day.
+        before = word_before(match.string, match.start())
+        if (
+            counts(match.string, match.end())
+            and before not in WITH_DAYS
+            and not re.match(r" [A-Z]", match.string[match.end() :][:2])
+        ):
+            return match.group()
     words = f"{month_name(match['month'])} {ordinal(int(match['day']))}"
     if match["until"]:
         words += f" to {ordinal(int(match['until']))}"
@@ -132,12 +172,25 @@ def _numeric(match: re.Match[str], reading: Reading) -> str:
     return spoken_date(month, day, of_year, Reading(day_first=day_first))
 
 
+def _short_range(match: re.Match[str], reading: Reading) -> str:
+    days = [_short_date(int(match[i]), int(match[i + 1]), reading) for i in (1, 3)]
+    return (
+        " to ".join(days) if _SHORT_AFTER & {word_before(match.string, match.start())} and all(days) else match.group()
+    )
+
+
 def _short(match: re.Match[str], reading: Reading) -> str:
-    first, second = int(match[1]), int(match[2])
+    if word_before(match.string, match.start()) not in _SHORT_AFTER:
+        return match.group()
     if not match.string[max(0, match.start() - 2) : match.start() - 1].isalpha():
         return match.group()
-    if min(first, second) > len(MONTHS) or word_before(match.string, match.start()) not in _SHORT_AFTER:
-        return match.group()
+    return _short_date(int(match[1]), int(match[2]), reading) or match.group()
+
+
+def _short_date(first: int, second: int, reading: Reading) -> str:
+    """Return a day and a month in words, in the order of the place where both are possible; "" where none is."""
+    if min(first, second) > len(MONTHS):
+        return ""
     day_first = first > len(MONTHS) or (reading.day_first and second <= len(MONTHS))
     day, month = (first, second) if day_first else (second, first)
     return spoken_date(month, day, "", Reading(day_first=day_first))
@@ -150,6 +203,10 @@ def _in_era(match: re.Match[str], _: Reading) -> str:
     return f"{words} {match['era'].replace('.', '')}"
 
 
+def _to_era(match: re.Match[str], _: Reading) -> str:
+    return f"{year(match[1])} to "
+
+
 def _era_first(match: re.Match[str], _: Reading) -> str:
     return f"AD {year(match['year'])}"
 
@@ -159,7 +216,7 @@ def _decade(match: re.Match[str], _: Reading) -> str:
 
 
 def _short_decade(match: re.Match[str], reading: Reading) -> str:
-    told = match["mark"] or reading.alone or word_before(match.string, match.start()) in _DECADE_AFTER
+    told = match["mark"] or reading.alone or tells_decade(match.string, match.start(), match.end())
     return decade(match["year"]) if told else match.group()
 
 
@@ -175,14 +232,20 @@ def _years(match: re.Match[str], _: Reading) -> str:
 
 
 _READERS: Final = (
-    (_WEEKDAYS, _weekdays),
-    (_WEEKDAY, _weekday),
+    (_TO_DATE, _to_date),
+    (_TO_DAY, _to_date),
+    (_SEASON, _season),
     (_ISO, _iso),
     (_NUMERIC, _numeric),
+    (_SHORT_RANGE, _short_range),
     (_SHORT, _short),
+    (_ISO_MONTH, _iso_month),
+    (_DAYS_OF_MONTH, _days_of_month),
     (_MONTH_DAY, _month_day),
     (_DAY_MONTH, _day_month),
     (_MONTH_YEAR, _month_year),
+    (_STOPPED, _stopped),
+    (_TO_ERA, _to_era),
     (_IN_ERA, _in_era),
     (_ERA_FIRST, _era_first),
     (_DECADE, _decade),

@@ -26,6 +26,11 @@ _DRIVE: Final = re.compile(r"(?<![\w/])([A-Za-z]):\\([^\s\\<>\"|]{1,80}(?:\\[^\s
 _HANDLE: Final = re.compile(r"(?<![\w@])@(\w{2,40})(?![@\w])")
 _HASHTAG: Final = re.compile(r"(?<![\w#&])#([^\W\d_]\w{0,80})")
 
+_COLOUR: Final = re.compile(r"(?<![\w#&])#(?=[0-9A-Fa-f]{0,5}\d)(?=\d{0,5}[A-Fa-f])([0-9A-F]{6}|[0-9a-f]{6})(?!\w)")
+_NUMBERED: Final = re.compile(r"(?<![\w#&])#(?=[A-Z]{1,4}-\d)")
+_SUFFIX: Final = re.compile(r"(?<![^\s(\"'])\.([a-z]{2,5}|NET)(?![\w.@-])")
+"""The ending of names: "the .com boom", ".pdf files"."""
+
 SIGNS: Final = {
     ".": "dot", "/": "slash", "-": "dash", "_": "underscore", ":": "colon", "?": "question mark", "=": "equal sign",
     "&": "and", "#": "hash", "%": "percent", "+": "plus", "~": "tilde", "@": "at", "\\": "backslash", "*": "asterisk",
@@ -66,7 +71,11 @@ def electronic(text: str, reading: Reading) -> str:
         text = rewrite(_PATH, lambda match: spelled(match.group()), text)
     if "\\" in text:
         text = rewrite(_DRIVE, lambda match: f"{match[1]} colon backslash {spelled(match[2])}", text)
+    if "." in text:
+        text = rewrite(_SUFFIX, r"dot \1", text)
     if "#" in text:
+        text = rewrite(_COLOUR, _colour, text)
+        text = rewrite(_NUMBERED, "number ", text)
         text = rewrite(_HASHTAG, lambda match: f"hashtag {_camel(match[1])}", text)
     return text
 
@@ -111,6 +120,8 @@ def _host(match: re.Match[str]) -> str:
     if host.lower() in _WITHOUT_DOTS or all(len(label) == 1 for label in labels) or not re.search(r"[^\W\d_]", host):
         return match.group()
     before = labels[-2]
+    if len(labels) == 2 and len(before) == 1 and before.isupper() and last.istitle():  # noqa: PLR2004  "B.Sc.", "J.Smith"
+        return match.group()
     if last.lower() in {"am", "pm"} and before.isdecimal():
         return match.group()
     if last[0].isupper() and not last.isupper() and before[-1:].islower():
@@ -118,6 +129,10 @@ def _host(match: re.Match[str]) -> str:
     path = match["path"] or ""
     address = path.rstrip(_TRAILING)
     return " ".join(filter(None, (spelled(host + (match["port"] or "")), spelled(address)))) + path[len(address) :]
+
+
+def _colour(match: re.Match[str]) -> str:
+    return "hash " + " ".join(digits(sign) if sign.isdecimal() else sign.upper() for sign in match[1])
 
 
 def _camel(written: str) -> str:

@@ -11,23 +11,29 @@ from engines.text.normalize.english.addresses import STREETS, addresses
 from engines.text.normalize.english.arithmetic import arithmetic
 from engines.text.normalize.english.dates import dates
 from engines.text.normalize.english.electronic import electronic
+from engines.text.normalize.english.figures import figures
 from engines.text.normalize.english.fractions import fractions
 from engines.text.normalize.english.measures import measures
 from engines.text.normalize.english.money import money
+from engines.text.normalize.english.names import names
 from engines.text.normalize.english.quantities import decimals, ordinals, ranges, wholes
 from engines.text.normalize.english.reading import Reading
-from engines.text.normalize.english.roman import roman
+from engines.text.normalize.english.roman import BEFORE_ONE, roman
 from engines.text.normalize.english.serials import serials
 from engines.text.normalize.english.signs import number_signs, signs
 from engines.text.normalize.english.telephone import telephone
 from engines.text.normalize.english.times import times
+from engines.text.normalize.english.weekdays import weekdays
 
 Kind = tuple[str, Callable[[str, Reading], str]]
 
 KINDS: Final[tuple[Kind, ...]] = (
+    ("figures", figures),
+    ("weekdays", weekdays),
     ("times", times),
     ("net addresses", electronic),
     ("figure by figure", telephone),
+    ("names", names),
     ("money", money),
     ("roman numerals", roman),
     ("addresses", addresses),
@@ -57,8 +63,12 @@ _SHORT: Final = re.compile(
 )
 """What may be in a text without digits and signs: abbreviations, initials, Roman numerals, states."""
 
+_DAYS: Final = re.compile(
+    r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}(?:\.(?!\w)| ?[-–])"
+    rf"|\b(?:{BEFORE_ONE}) I\b|(?:^| )\.[a-zN]|[\u2190-\u21ff]|\bA-Z\b|\b[ivx]{{2,7}}\b"
+)
 _SPACES: Final = re.compile(r"[ \t]{2,}")
-_BEFORE_MARK: Final = re.compile(r"[ \t]+(?=[,.;:!?])")
+_BEFORE_MARK: Final = re.compile(r"[ \t]+(?=[,;:!?]|\.(?![a-z]))")
 
 
 def english(text: str, reading: Reading) -> str:
@@ -72,7 +82,7 @@ def kinds(text: str) -> tuple[Kind, ...]:
     """Return the kinds that may be in a text, found out in the time of one search or two: a plain sentence has none."""
     if _FORMS.search(text):
         return KINDS
-    return KINDS if _SHORT.search(text) else ()
+    return KINDS if _SHORT.search(text) or _DAYS.search(text) else ()
 
 
 def tidy(text: str) -> str:

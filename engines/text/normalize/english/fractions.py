@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from engines.text.normalize.english.numbers import cardinal, ordinal, plural, whole
-from engines.text.normalize.english.patterns import rewrite
+from engines.text.normalize.english.patterns import rewrite, word_before
 from engines.text.normalize.english.reading import Reading
 
 MIXED: Final = r"(?:(?:(?P<whole>\d{1,9}) (?=\d{1,9}/))?(?P<top>\d{1,9})/(?P<bottom>[1-9]\d{0,8})(?![\d/])(?!\.\d))?"
@@ -14,7 +14,7 @@ MIXED: Final = r"(?:(?:(?P<whole>\d{1,9}) (?=\d{1,9}/))?(?P<top>\d{1,9})/(?P<bot
 
 _FRACTION: Final = re.compile(
     r"(?:(?P<minus>(?<![\w.,)-])-)|(?<![\w.,/:-]))(?:(?P<whole>\d{1,9}) (?=\d{1,9} ?/))?(?P<top>\d{1,9})"
-    r"(?P<gap> ?)/(?P=gap)(?P<bottom>\d{1,9})(?P<suffix>(?:st|nd|rd|th)s?)?(?![\w/]|[.,:]\d|-\w)",
+    r"(?P<gap> ?)/(?P=gap)(?P<bottom>\d{1,9})(?P<suffix>(?:st|nd|rd|th)s?)?(?![\w/]|[.,:]\d|-(?![a-z]{3}))",
     re.IGNORECASE,
 )
 _SAYINGS: Final = {
@@ -25,10 +25,29 @@ _SAYINGS: Final = {
 }
 """Written like fractions, meant otherwise."""
 
+_DAYS_OF_YEAR: Final = re.compile(r"(?<![\w/])24/7/365(?![\w/])")
+_OUT_OF: Final = re.compile(r"(?<![\w.,/])(\d{1,3}(?:\.\d{1,2})?)/(5|10|20|100)(?![\w/]|[.,]\d)")
+_RATED: Final = frozenset("rated rating rate score scored scores scoring graded".split())
+_OF: Final = re.compile(
+    r"\b(page|slide|step|part|item|stage|question|file|image|photo|track|task|lap|round|lesson|level|sheet|attempt|try|"
+    r"disc|coach|car|carriage|lane)( \d{1,4})/(?=\d{1,4}(?![\w/]|[.,]\d))",
+    re.IGNORECASE,
+)
+
 
 def fractions(text: str, reading: Reading) -> str:
     """Put fractions into words: "one quarter", "two and three quarters"."""
-    return rewrite(_FRACTION, lambda match: _fraction(match, reading), text) if "/" in text else text
+    if "/" not in text:
+        return text
+    text = rewrite(_DAYS_OF_YEAR, "twenty four seven three sixty five", text)
+    text = rewrite(_OUT_OF, _out_of, text)
+    text = rewrite(_OF, r"\1\2 of ", text)
+    return rewrite(_FRACTION, lambda match: _fraction(match, reading), text)
+
+
+def _out_of(match: re.Match[str]) -> str:
+    told = "." in match[1] or word_before(match.string, match.start()) in _RATED
+    return f"{match[1]} out of {match[2]}" if told else match.group()
 
 
 def spoken_fraction(whole_part: str | None, top: str, bottom: str) -> str:
@@ -58,4 +77,6 @@ def _fraction(match: re.Match[str], _: Reading) -> str:
     if match["bottom"].startswith("0") or (len(match["top"]) > 1 and match["top"][0] == "0"):
         return f"{whole(match['top'])} slash {whole(match['bottom'])}"
     minus = "minus " if match["minus"] else ""
-    return minus + spoken_fraction(match["whole"], match["top"], match["bottom"])
+    words = minus + spoken_fraction(match["whole"], match["top"], match["bottom"])
+    # "a 3/4-inch pipe" has no plural.
+    return words.removesuffix("s") if match.string[match.end() : match.end() + 1] == "-" else words

@@ -6,25 +6,44 @@ import re
 from typing import Final
 
 from engines.text.normalize.english.fractions import MIXED, spoken_fraction
-from engines.text.normalize.english.numbers import decimal
-from engines.text.normalize.english.patterns import DECIMAL, begins_sentence, rewrite, word_before
+from engines.text.normalize.english.numbers import decimal, in_pairs, whole
+from engines.text.normalize.english.patterns import (
+    DECIMAL,
+    begins_sentence,
+    is_attribute,
+    next_word,
+    rewrite,
+    tells_decade,
+    word_before,
+)
 from engines.text.normalize.english.reading import Reading
 from engines.text.normalize.english.units import DOUBTFUL, LENGTHS, UNITS
 
-_UNIT: Final = "|".join(re.escape(unit) for unit in sorted(UNITS, key=lambda unit: (-len(unit), unit)))
+UNIT: Final = "|".join(re.escape(unit) for unit in sorted(UNITS, key=lambda unit: (-len(unit), unit)))
 _POWER: Final = r"(?:\^?[23](?!\d)|[²³])"
 _QUANTITY: Final = re.compile(
     rf"(?P<sign>(?<![\w.,)\]%°^-])[-±])?(?<![\w.,:/$£€¥^])(?<!\^-)(?<![^\W\d_]-)(?=[.\d]){MIXED}(?P<amount>{DECIMAL})?"
-    rf"(?: ?(?P<to>[-–]|to) ?(?P<minus2>-)?(?P<amount2>{DECIMAL}))?"
-    rf"(?P<gap>[ -]?)(?P<unit>{_UNIT})(?P<power>{_POWER})?(?:/(?P<per>{_UNIT})(?P<per_power>{_POWER})?)?"
+    rf"(?: ?(?P<to>[-–…]|\.\.\.|to) ?(?P<minus2>-)?(?P<amount2>{DECIMAL})|(?P<by>(?: ?[x×] ?{DECIMAL}){{1,2}}))?"
+    rf"(?P<gap>[ -]?)(?P<unit>{UNIT})(?P<power>{_POWER})?"
+    rf"(?:/(?P<per_many>10{{2,3}} ?)?(?P<per>{UNIT})(?P<per_power>{_POWER})?)?"
     r"(?![\w°²³]|[.'’]\w|/\w)(?P<stop>\.?)"
 )
-_UNIT_RANGE: Final = re.compile(rf"(?<![\w.,:/$£€¥])({DECIMAL})( ?(?:{_UNIT})) ?[-–] ?(?={DECIMAL}\2(?!\w))")
+_UNIT_RANGE: Final = re.compile(rf"(?<![\w.,:/$£€¥])({DECIMAL})( ?(?:{UNIT})) ?[-–] ?(?={DECIMAL}\2(?!\w))")
 _FEET: Final = re.compile(r"(?<![\w.,])(\d{1,2})['′](?: ?(\d{1,2}(?:\.\d)?)(?:\"|″|''))(?!\w)")
 _INCHES: Final = re.compile(r"(?<![\w.,])(\d{1,3}(?:\.\d{1,3})?)\"(?!\w)")
-_AFTER_PER: Final = re.compile(rf"(?<=\bper )({_UNIT})({_POWER})?(?![\w/'-])")
+_AFTER_PER: Final = re.compile(rf"(?<=\bper )({UNIT})({_POWER})?(?![\w/'-])")
+_INCHES_TOLD: Final = re.compile(r" (?:wide|long|tall|high|deep|thick|screen|display|monitor|panel|tablet|pipe)\b|\Z")
+_FEET_BEFORE: Final = re.compile(r"\b(?:ft|feet|foot) $")
+_MINUTES: Final = re.compile(
+    r"(?<![\w.,])(\d{1,3})° ?(\d{1,2})'(?: ?(\d{1,2}(?:\.\d{1,4})?)(?:\"|''))?(?: ?([NSEW])\b)?"
+)
+_DEGREE_RANGE: Final = re.compile(r"(?<=\d)°(?= ?[-–] ?-?\d{1,4}(?:\.\d{1,3})? ?°)")
+_SPEED: Final = re.compile(r"(?<![\w/])(k?m|mi|[mk]?g|m?l|L|[kMG][bB]|[kMG]bit)/(h|s|min|d|m³|m²|kg|l|L)(?![\w/])")
+"""A unit without a number, where it can be nothing else."""
+_PIXELS: Final = re.compile(rf"(?<![\w.,])(\d{{3,4}}) ?[x×] ?(\d{{3,4}})(?![.,]\d|\d| ?=)(?! ?(?!px){UNIT}(?!\w))")
+_COMPASS: Final = {"N": "north", "S": "south", "E": "east", "W": "west"}
 _DEGREES: Final = re.compile(r"(?<![\w°])° ?([CF])\b")
-_PLACES: Final = frozenset(
+PLACES: Final = frozenset(
     "seat gate room row apt apartment flat platform terminal size block figure fig section page bay zone unit stand "
     "exit grade class level type model plan part hall building wing track lane line appendix table lot suite "
     "class form door group bus route vitamin step floor channel box cell".split()
@@ -32,18 +51,23 @@ _PLACES: Final = frozenset(
 """Before a number and a letter, these tell that the letter belongs to a name: "Gate 5 A"."""
 
 
-_DECADE_AFTER: Final = frozenset("the early late mid his her their".split())
 _LETTERS: Final = frozenset("B L N t".split())
 
 
 def measures(text: str, reading: Reading) -> str:
     """Put quantities into words, the unit's plural by value."""
+    if "°" in text:
+        text = rewrite(_MINUTES, _minutes, text)
+        text = rewrite(_DEGREE_RANGE, "", text)
     text = rewrite(_FEET, _feet, text)
     if text.count('"') == 1:
-        text = rewrite(_INCHES, lambda match: f"{decimal(match[1])} {'inch' if match[1] == '1' else 'inches'}", text)
+        text = rewrite(_INCHES, _inches, text)
+    text = rewrite(_PIXELS, lambda match: f"{in_pairs(match[1])} by {in_pairs(match[2])}", text)
     text = rewrite(_UNIT_RANGE, lambda match: f"{match[1]}–", text)
     text = rewrite(_QUANTITY, lambda match: _quantity(match, reading), text)
     text = rewrite(_AFTER_PER, lambda match: unit_name(match[1], match[2], many=False, british=reading.british), text)
+    if "/" in text:
+        text = rewrite(_SPEED, lambda match: f"{unit_name(match[1])} per {unit_name(match[2], many=False)}", text)
     return rewrite(_DEGREES, lambda match: unit_name("°" + match[1]), text)
 
 
@@ -67,7 +91,7 @@ def _quantity(match: re.Match[str], reading: Reading) -> str:
     if not (amount or match["top"]) or _no_unit(match, reading):
         return match.group()
     words, many = _number(match, reading)
-    compound = match["gap"] == "-"
+    compound = match["gap"] == "-" or is_attribute(match.string, match.start(), match.end())
     if unit == "°" and power:
         return match.group()
     if power and unit not in LENGTHS and power[-1] not in "²³":
@@ -78,9 +102,10 @@ def _quantity(match: re.Match[str], reading: Reading) -> str:
         below = (
             match["per"].upper()
             if unit == "cc"
-            else unit_name(match["per"], match["per_power"], many=False, british=reading.british)
+            else unit_name(match["per"], match["per_power"], many=bool(match["per_many"]), british=reading.british)
         )
-        name += f" per {below}"
+        number = whole(match["per_many"].strip()) + " " if match["per_many"] else ""
+        name += f" per {number}{below}"
     ended = match["stop"] and (unit in {"%", "°"} or "°" in unit or begins_sentence(match.string, match.end()))
     return f"{words} {name}{'.' if ended else ''}"
 
@@ -99,15 +124,16 @@ def _no_unit(match: re.Match[str], reading: Reading) -> bool:
     if len(unit) > 1:
         return False
     named = unit.isupper() and gap == " " and re.match(r" [A-Z][a-z]", match.string[match.end() :][:3])
-    return bool(named) or word_before(match.string, match.start()) in _PLACES
+    return bool(named) or word_before(match.string, match.start()) in PLACES
 
 
 def _is_decade(match: re.Match[str], reading: Reading) -> bool:
     amount = match["amount"] or ""
-    if re.fullmatch(r"\d{4}", amount):
+    glued, quoted = not match["gap"], match.string[match.start() - 1 : match.start()] == "'"
+    if re.fullmatch(r"\d{4}", amount) or (quoted and glued):
         return True
-    after = word_before(match.string, match.start())
-    return not match["gap"] and bool(re.fullmatch("[2-9]0", amount)) and (reading.alone or after in _DECADE_AFTER)
+    told = reading.alone or tells_decade(match.string, match.start(), match.end())
+    return glued and bool(re.fullmatch("[2-9]0", amount)) and told
 
 
 def _is_told(match: re.Match[str], reading: Reading) -> bool:
@@ -115,8 +141,16 @@ def _is_told(match: re.Match[str], reading: Reading) -> bool:
     unit, gap = match["unit"], match["gap"]
     if match["stop"] and not begins_sentence(match.string, match.end()):
         return True
+    if unit == "in" and (
+        _INCHES_TOLD.match(match.string, match.end()) or _FEET_BEFORE.search(match.string[: match.start()][-6:])
+    ):
+        return True
+    if match["stop"] and unit in {"in", "mo", "pt"} and not match.string[match.end() :].strip():
+        return True
     if unit in _LETTERS:
-        return unit in {"t", "L"} and gap == " " and not reading.alone
+        # "2L bottles", "2 L"; but "Unit 2L."
+        glued = unit == "L" and next_word(match.string, match.end()).islower()
+        return unit in {"t", "L"} and (gap == " " or glued) and not reading.alone
     return not gap and unit != "st"
 
 
@@ -132,7 +166,25 @@ def _number(match: re.Match[str], reading: Reading) -> tuple[str, bool]:
         minus = "minus " if match["minus2"] else ""
         words += f" to {minus}{decimal(match['amount2'], british=british)}"
         many = True
+    for side in re.findall(DECIMAL, match["by"] or ""):
+        words += f" by {decimal(side, british=british)}"
+        many = True
     return sign + words, many
+
+
+def _inches(match: re.Match[str]) -> str:
+    one = match[1] == "1" or is_attribute(match.string, match.start(), match.end())
+    return f"{decimal(match[1])} {'inch' if one else 'inches'}"
+
+
+def _minutes(match: re.Match[str]) -> str:
+    """Read a place on the globe: degrees, minutes, seconds."""
+    parts = [
+        f"{decimal(number)} {name}{'' if number == '1' else 's'}"
+        for number, name in zip(match.groups(), ("degree", "minute", "second"), strict=False)
+        if number
+    ]
+    return " ".join([*parts, _COMPASS[match[4]]] if match[4] else parts)
 
 
 def _feet(match: re.Match[str]) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from engines.text.normalize.english.numbers import cardinal, decimal, whole
-from engines.text.normalize.english.patterns import DECIMAL, rewrite
+from engines.text.normalize.english.patterns import DECIMAL, is_attribute, rewrite
 from engines.text.normalize.english.reading import Reading
 
 
@@ -55,9 +55,12 @@ _CODES: Final = {
     "SEK": Currency("Swedish krona", "Swedish kronor"), "NOK": Currency("Norwegian krone", "Norwegian kroner"),
     "DKK": Currency("Danish krone", "Danish kroner"), "CZK": Currency("Czech koruna", "Czech korunas"),
     "MXN": Currency("Mexican peso", "Mexican pesos"), "TRY": Currency("lira", "lira"),
-    "ZAR": Currency("rand", "rand"), "SGD": _dollar("Singapore"), "HKD": _dollar("Hong Kong"),
+    "ZAR": Currency("rand", "rand"), "SGD": _dollar("Singapore"), "HKD": _dollar("Hong Kong"), "zł": _ZLOTY,
 }  # fmt: skip
-_BY_NAME: Final = {**_SIGNS, **_CODES, "Rs": _RUPEE, "Rs.": _RUPEE}
+_BY_NAME: Final = {**_SIGNS, **_CODES, "Rs": _RUPEE, "Rs.": _RUPEE, "kr": Currency("krone", "kroner")}
+
+CURRENCY: Final = "(?:[£€¥₹₩₪₽₺₫฿₱₴₦₿]|" + "|".join(_CODES) + ")"
+"""What stands behind an amount, or parted from it before."""
 
 _MAGNITUDES: Final = {
     "K": "thousand", "k": "thousand", "M": "million", "m": "million", "mn": "million", "mm": "million",
@@ -71,7 +74,7 @@ _PERIODS: Final = {
 }  # fmt: skip
 
 _SIGN: Final = (
-    r"(?P<sign>(?<![A-Za-z])(?:US|CA|AU|NZ|HK|NT|[CASR])\$|[$£€¥₹₩₪₽₺₫฿₱₴₦₿]"
+    r"(?P<sign>(?:(?<![A-Za-z])(?:US|CA|AU|NZ|HK|NT|[CASR])\$|[$£€¥₹₩₪₽₺₫฿₱₴₦₿])(?:(?<![\d)] .) (?=\d))?"
     r"|(?<![A-Za-z])(?:" + "|".join(_CODES) + r")\b ?|(?<![A-Za-z])Rs\.? ?)"
 )
 _MAGNITUDE: Final = (
@@ -91,7 +94,7 @@ _AMOUNT: Final = re.compile(
 _SIGN_AFTER: Final = re.compile(
     rf"(?P<minus>(?<![\w)])-)?(?<![\w.,:/$£€-])(?:(?P<amount>{DECIMAL})|(?P<whole>\d{{1,3}}(?:\.\d{{3}}){{0,5}}),(?P<cents>\d\d))"
     r"(?![\d,])(?: ?(?P<size>thousand|million|billion|trillion)\b)? ?"
-    r"(?P<sign>[£€¥₹₩₪₽₺₫฿₱₴₦₿](?!\d)|\$(?![\w$])|(?:" + "|".join(_CODES) + r")\b)" + _PER
+    r"(?P<sign>[£€¥₹₩₪₽₺₫฿₱₴₦₿](?!\d)|\$(?![\w$])|(?:kr|" + "|".join(_CODES) + r")\b)" + _PER
 )
 _CENTS: Final = re.compile(rf"(?<![\w.,])({DECIMAL}) ?¢")
 _SMALLER: Final = re.compile(r"(?<![\w.,])(\d{1,2})p\b")
@@ -127,6 +130,10 @@ def sum_of(amount: str, currency: Currency, magnitude: str, reading: Reading) ->
 
 def _amount(match: re.Match[str], reading: Reading) -> str:
     currency = _BY_NAME[match["sign"].strip()]
+    if is_attribute(match.string, match.start(), match.end()):
+        # "a $1.50 fee" is one dollar fifty cent; pence stay.
+        one = currency.cent if currency.cents.endswith("s") else currency.cents
+        currency = replace(currency, many=currency.one, cents=one)
     size, bulk = (_magnitude(match, name) for name in ("size", "bulk"))
     minus = "minus " if match["minus"] or match["minus2"] else ""
     if match["amount2"] and not match["sign2"]:

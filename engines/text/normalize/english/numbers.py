@@ -77,6 +77,14 @@ def as_ordinal(words: str) -> str:
     return f"{head} {changed}" if head else changed
 
 
+_SUFFIXES: Final = {1: "st", 2: "nd", 3: "rd"}
+
+
+def suffix_of(number: int) -> str:
+    """Return what an ordinal in figures ends with: "st", "nd", "rd" or "th"."""
+    return "th" if number // 10 % 10 == 1 else _SUFFIXES.get(number % 10, "th")
+
+
 def digits(written: str) -> str:
     """Return "042" as "zero four two"; whatever is no digit is left out."""
     return " ".join(_ONES[int(digit)] for digit in written if digit.isdecimal())
@@ -138,3 +146,13 @@ def mixed(written: str) -> str:
     """Return digits within a code of letters and digits: a number while it can be grasped, else one by one."""
     graspable = 5
     return digits(written) if len(written) > graspable else whole(written)
+
+
+def in_pairs(written: str, zero: str = "zero") -> str:
+    """Return a number that names: 1428 as "fourteen twenty eight", 905 as "nine zero five", 300 as "three hundred"."""
+    head, tail = written[:-2], written[-2:]
+    if len(written) <= 2 or len(written) > 4 or written[0] == "0":  # noqa: PLR2004
+        return digits(written) if written[0] == "0" else cardinal(int(written))
+    if tail == "00":
+        return cardinal(int(written)) if head.endswith("0") else f"{cardinal(int(head))} hundred"
+    return f"{cardinal(int(head))} {zero + ' ' + digits(tail[1]) if tail[0] == '0' else cardinal(int(tail))}"

@@ -12,6 +12,12 @@ WHOLE: Final = r"(?:\d{1,3}(?:,\d{3}){1,6}(?![\d])|\d{1,24}(?!\d))"
 DECIMAL: Final = rf"(?:(?:\d{{1,3}}(?:,\d{{3}}){{1,6}}|\d{{1,24}})?\.\d{{1,24}}(?![\d])|{WHOLE})"
 """1,234.5, .5 or 12."""
 
+MONTH: Final = (
+    r"(?P<month>(?:january|february|march|april|may|june|july|august|september|october|november|december)\b"
+    r"|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?)"
+)
+"""The name of a month, in full or abbreviated."""
+
 FUNCTION_WORDS: Final = frozenset(
     "a an the it its he his she her they their we our you your i my this that these those there then here in on "
     "at by for from to with when while where what who why how if and but or so as after before since until once "
@@ -73,6 +79,29 @@ def _is_plural(word: str) -> bool:
     if word in _IRREGULAR_PLURALS:
         return True
     return word.islower() and word.endswith("s") and not word.endswith(("ss", "us", "is")) and word not in _NO_PLURALS
+
+
+_DECADE_AFTER: Final = frozenset("the early late mid his her their my our your roaring swinging".split())
+_DECADE_BEFORE: Final = frozenset("music style fashion film films movie movies hits rock design art era party".split())
+
+
+def tells_decade(text: str, start: int, end: int) -> bool:
+    """Whether the words beside "80s" tell that it is a decade."""
+    return word_before(text, start) in _DECADE_AFTER or next_word(text, end) in _DECADE_BEFORE
+
+
+_NO_NOUNS: Final = FUNCTION_WORDS | frozenset(
+    "of per each every off away ahead apart ago later more less than over under above below plus minus into "
+    "onto".split()
+)
+
+
+def is_attribute(text: str, start: int, end: int) -> bool:
+    """Whether an amount goes before the thing that it tells of, and so has no plural: "a 50 kg bag"."""
+    word = next_word(text, end)
+    if not word or text[end : end + 1] != " " or word.lower() in _NO_NOUNS:
+        return False
+    return word_before(text, start) in {"a", "an", "another"}
 
 
 def rewrite(pattern: re.Pattern[str], words: Callable[[re.Match[str]], str] | str, text: str) -> str:

@@ -12,6 +12,7 @@ from engines.text.normalize.english.numbers import (
     digits,
     is_year,
     ordinal,
+    suffix_of,
     whole,
     year,
 )
@@ -19,7 +20,8 @@ from engines.text.normalize.english.patterns import DECIMAL, WHOLE, counts, next
 from engines.text.normalize.english.reading import Reading
 
 _ORDINAL: Final = re.compile(rf"(?<![\w.,/])({WHOLE})(st|nd|rd|th)\b", re.IGNORECASE)
-_SUFFIXES: Final = {1: "st", 2: "nd", 3: "rd"}
+_PARTED_ORDINAL: Final = re.compile(r"(?<![\w.,/$£€-])(\d{1,3}) (st|nd|rd|th)(?![\w.])")
+_ORDINAL_RANGE: Final = re.compile(r"(?<=\d(?:st|nd|rd|th)) ?[-–] ?(?=\d{1,4}(?:st|nd|rd|th)\b)")
 _RANGE: Final = re.compile(rf"(?<![\w.,:/$£€+*=-])({DECIMAL}) ?([-–—]) ?({DECIMAL})(?![\w%°/=*+]|[.,:/-]\w|-)")
 _VERSION: Final = re.compile(
     r"(?<![\w.,:/-])(?P<v>[vV]\.? ?|[vV]ersion |[rR]elease )?"
@@ -33,27 +35,36 @@ _DECIMAL: Final = re.compile(
 _WHOLE: Final = re.compile(rf"(?P<sign>(?<![\w.,)\]%:-])(?:-|[+](?=\d)))?(?<![\w.])(?P<figures>{WHOLE})(?![^\W\d_]|_)")
 _PLAN: Final = re.compile(r"(?<![\w.,-])([1-9])0([1-9])(?:\(([a-z])\)|(k)\b)((?:\([a-z0-9]\)){0,3})", re.IGNORECASE)
 _DIMENSIONS: Final = re.compile(rf"(?<![\w.,])({DECIMAL}) ?[x×] ?({DECIMAL})(?: ?[x×] ?({DECIMAL}))?(?![\w]|\.\d)")
-_RATIO: Final = re.compile(r"(?<![\w.,:/-])(\d{1,4}):(\d{1,4})(?![\w:]|[.,]\d)")
+_RATIO: Final = re.compile(r"(?<![\w.,:/-])(\d{1,4}):(\d{1,3}(?:,\d{3}){1,3}|\d{1,7})(?![\w:]|[.,]\d)")
 
 _YEAR_AFTER: Final = frozenset(
     "in since year years until till by from before after during circa around spring summer autumn fall winter to and "
     "january february march april may june july august september october november december".split()
 )
 _RANGE_AFTER: Final = frozenset(
-    "pages page chapters ages aged lines rooms items steps gates platforms verses "
+    "pages page chapters ages aged lines rooms items steps gates platforms verses floors levels rows seats zones "
+    "weeks days hours years sections parts numbers stops tracks kids children halls bays blocks aisles groups grades "
     "monday tuesday wednesday thursday friday saturday sunday".split()
+)
+_CODES_RANGE: Final = re.compile(r"(?<![\w-])([A-Z])(\d{1,3}) ?[-–] ?(?P<second>\1?)(?=\d{1,3}(?![\w-]))")
+_LETTERS_RANGE: Final = re.compile(
+    r"(?:(?<=[a-z]s )(?<!'s )([A-Z]) ?[-–] ?(?=[B-Z](?![\w'-]))|(?<![\w-])([Aa])-(?=[Zz](?![\w-])))"
 )
 _QUIET_AFTER: Final = frozenset("page pages chapter chapters section line lines room rooms".split())
 
 
 def ordinals(text: str, reading: Reading) -> str:
     """Put ordinals into words. A wrong suffix is read by value in a sentence, and as it stands where it is alone."""
+    text = rewrite(_PARTED_ORDINAL, _parted, text)
+    text = rewrite(_ORDINAL_RANGE, " to ", text)
     return rewrite(_ORDINAL, lambda match: _ordinal(match, reading), text)
 
 
 def ranges(text: str, reading: Reading) -> str:
     """Say "to" in "pages 5-10", and "by" in "1920 x 1080"."""
     text = rewrite(_DIMENSIONS, lambda match: _dimensions(match, reading), text)
+    text = rewrite(_CODES_RANGE, _codes_range, text)
+    text = rewrite(_LETTERS_RANGE, lambda match: f"{match[1] or match[2]} to ", text)
     return rewrite(_RANGE, lambda match: _range(match, reading), text)
 
 
@@ -82,7 +93,7 @@ def spoken_whole(written: str, *, counted: bool, after: str, reading: Reading) -
     british = reading.british
     if written[0] == "0" and len(written) > 1:
         return digits(written)
-    if is_year(written):
+    if is_year(written) and after not in {"equals", "plus", "times"}:
         as_number = counted and after not in _YEAR_AFTER
         return cardinal(int(written), british=british) if as_number else year(written)
     named = 4
@@ -95,9 +106,14 @@ def spoken_whole(written: str, *, counted: bool, after: str, reading: Reading) -
     return whole(written, british=british)
 
 
+def _parted(match: re.Match[str]) -> str:
+    """Join "25 th" where the suffix is the right one: "5 st" is a street."""
+    return match[1] + match[2] if match[2] == suffix_of(int(match[1])) else match.group()
+
+
 def _ordinal(match: re.Match[str], reading: Reading) -> str:
     number, suffix = int(match[1].replace(",", "")), match[2].lower()
-    right = "th" if number // 10 % 10 == 1 else _SUFFIXES.get(number % 10, "th")
+    right = suffix_of(number)
     if suffix != right and reading.alone:
         return f"{whole(match[1])} {suffix}"
     return ordinal(number, british=reading.british) if len(match[1]) < 16 else as_ordinal(whole(match[1]))  # noqa: PLR2004
@@ -109,11 +125,18 @@ def _range(match: re.Match[str], reading: Reading) -> str:
         return match.group()
     rising = float(first.replace(",", "")) < float(second.replace(",", ""))
     joined = dash != "-" or " " not in match.group()
+    listed = counts(match.string, match.end()) or word_before(match.string, match.start()) in _RANGE_AFTER
     named = re.search(r"[A-Z][\w'-]* $", match.string[max(0, match.start() - 24) : match.start()])
-    model = named and named.start() and word_before(match.string, match.start()) not in _RANGE_AFTER
-    if reading.alone or not rising or not joined or model:
+    model = named and named.start() and not listed
+    if reading.alone or not rising or model or not (joined or listed):
         return match.group()
     return f"{_side(first, reading)} to {_side(second, reading)}"
+
+
+def _codes_range(match: re.Match[str]) -> str:
+    """Say "to" in "gates A1-A5", not in the code "A1-5"."""
+    told = match["second"] or word_before(match.string, match.start()) in _RANGE_AFTER
+    return f"{match[1]}{match[2]} to {match['second']}" if told else match.group()
 
 
 def _side(written: str, reading: Reading) -> str:
@@ -162,6 +185,8 @@ def _decimal(match: re.Match[str], reading: Reading) -> str:
 def _ratio(match: re.Match[str], reading: Reading) -> str:
     if match[2][0] == "0" and len(match[2]) > 1:
         return match.group()
+    if match[1] == match[2] == "50":
+        return "fifty fifty"
     joint = ": " if reading.alone and len(match.group()) < 4 else " to "  # noqa: PLR2004
     return f"{whole(match[1])}{joint}{whole(match[2])}"
 

@@ -16,9 +16,15 @@ _THINGS: Final = (
     "exhibit|factor|figure|gate|generation|grade|group|hall|king|lesson|level|line|mark|module|olympiad|part|phase|"
     "platform|plate|problem|rocky|rule|saturn|scene|season|section|sector|series|stage|step|symphony no\\.|table|"
     "terminal|title|tower|track|type|unit|vol\\.|volume|war|wing|zone|schedule|star wars|psalm|quadrant|room|floor|"
-    "sonata|concerto|fantasy|version|item|exercise|question|test|theorem|lot|session|round|week|day|area|region"
+    "sonata|concerto|fantasy|version|item|exercise|question|test|theorem|lot|session|round|week|day|area|region|"
+    "vatican|titan|voyager|gemini|ariane|category|tier|pier|deck|gallery|corridor|entrance|exit|stand|court|lounge|"
+    "reactor|page"
 )
-_AFTER_THING: Final = re.compile(rf"\b(?i:({_THINGS}))( )({_ROMAN})(?=(?:[a-z])?\b)(?![.'’]?\w)")
+_AFTER_THING: Final = re.compile(
+    rf"\b(?i:({_THINGS}))(s?)( )({_ROMAN}|[ivx]{{2,7}})(?=(?:[a-z])?\b)(?![.'’]?\w)"
+    rf"(?P<more>(?:(?:, (?:and |or )?| (?:and|or|to|of|&) | ?[-–] ?)(?=[IVX]{{2,8}}\b|[VX]\b){_ROMAN}\b){{0,8}})"
+)
+_MORE: Final = re.compile(r"[IVX]{1,8}")
 _RULERS: Final = (
     "Abdullah|Albert|Alexander|Alfonso|Andrew|Baldwin|Baudouin|Benedict|Boniface|Carl|Carlos|Catherine|Charles|"
     "Christian|Clement|Cleopatra|Constantine|Darius|David|Edward|Edmund|Eleanor|Elizabeth|Eric|Ferdinand|Francis|"
@@ -31,6 +37,10 @@ _AFTER_RULER: Final = re.compile(
     rf"\b((?:King|Queen|Pope|Emperor|Empress|Tsar|Czar|Kaiser|Prince|Sultan|Pharaoh|Saint) [A-Z][a-z]+|{_RULERS})"
     rf"( )({_ROMAN})(?=\b|['’]s)(?!['’](?!s\b)|[.]\w)"
 )
+_REIGNING: Final = re.compile(r" (?:of|was|is|reigned|ruled|became|died|succeeded|had)\b")
+_TITLES: Final = ("King", "Queen", "Pope", "Emperor", "Empress", "Tsar", "Czar", "Kaiser", "Sultan", "Pharaoh")
+BEFORE_ONE: Final = rf"{'|'.join(_TITLES)} [A-Z][a-z]+|{_RULERS}|War|Part|Act|Chapter|Volume|Phase|Stage|Type|Class"
+"""Before a single I, which may stand in a text without any other written form."""
 _AFTER_NAME: Final = re.compile(rf"\b([A-Z][a-z]+)( )({_ROMAN})(?![\w'’.-]\w|\w)")
 _CENTURY: Final = re.compile(
     rf"\b({_ROMAN})(?:th|st|nd|rd)?(?= (?:century|centuries|dynasty|Olympi|congress|edition))", re.IGNORECASE
@@ -82,19 +92,25 @@ def _sign(match: re.Match[str]) -> str:
 
 
 def _after_thing(match: re.Match[str]) -> str:
-    numeral = match[3]
+    numeral, more = match[4].upper(), match["more"]
     follows = match.string[match.end() :][:12]
+    if numeral and ((match[4].islower() and not re.fullmatch(_ROMAN, numeral)) or (match[2] and not more)):
+        return match.group()
     # "in class I learned": a sentence goes on after the pronoun.
     if not numeral or (numeral == "I" and re.match(r" [a-z]", follows) and not match[1][0].isupper()):
         return match.group()
     thing = re.sub(r"(?i)ol\.$", "olume", match[1])
-    return f"{thing} {cardinal(value(numeral))}" + (" " if follows[:1].isalpha() else "")
+    words = f"{thing}{match[2]} {cardinal(value(numeral))}"
+    words += _MORE.sub(lambda part: cardinal(value(part.group())), re.sub(r" ?[-–] ?", " to ", more))
+    return words + (" " if follows[:1].isalpha() else "")
 
 
 def _after_ruler(match: re.Match[str]) -> str:
     numeral = match[3]
     follows = match.string[match.end() :][:4]
-    if not numeral or (numeral in {"I", "C", "D", "M", "L"} and re.match(r" [a-z]|[.]? ?[A-Z]", follows)):
+    told = numeral == "I" and (_REIGNING.match(match.string, match.end()) or match[1].split()[0] in _TITLES)
+    doubtful = numeral in {"I", "C", "D", "M", "L"} and re.match(r" [a-z]|[.]? ?[A-Z]", follows)
+    if not numeral or (doubtful and not told):
         return match.group()
     if numeral in {"C", "D", "M", "L"}:
         return match.group()

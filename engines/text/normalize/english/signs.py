@@ -20,14 +20,20 @@ _NAMES: Final = {
 _ANY: Final = re.compile("\\s?([" + "".join(re.escape(sign) for sign in _NAMES) + "])\\s?")
 _CPP: Final = re.compile(r"\b([A-Z])(\+\+|#)(?!\w)")
 _NUMBER_SIGN: Final = re.compile(r"(?<!\w)# ?(?=\d)")
-_ABOUT: Final = re.compile(r"(?<![\w~])~ ?(?=[\d$£€.])")
 _STARS: Final = re.compile(r"(?<![\w.])([1-7])\* (?=[a-z])")
 _OR: Final = re.compile(r"(?<=[^\W_]) / (?=[^\W_])|(?<=[^\W\d_])/(?=[^\W\d_])(?!or\b)")
+_PER: Final = re.compile(r"(?<=[a-z]s)/(?=(?:second|minute|hour|day|night|week|month|year|person|visit|room)\b)")
 _AND_OR: Final = re.compile(r"\band/or\b", re.IGNORECASE)
 _SLASH: Final = re.compile(r"(?<=\w)/(?=\s|$)|(?<![^\s])/(?=[\w\s]|$)")
 _MINUS_LEFT: Final = re.compile(r"(?<![\w.,)\]-])-(?=[\d.])")
 _DIGITS: Final = re.compile(r"\d+")
 _MARKS: Final = re.compile(r"(?<=\w) ?[®™]")
+_GLUED_MARK: Final = re.compile(r"(?<=[a-z])([,;:])(?=[a-z])")
+"""Between words that were figures: "1,2,3"."""
+_FIGURES_SLASH: Final = re.compile(r"(?<=\d)/(?=\d)")
+_GLUED_NUMBER_SIGN: Final = re.compile(r"(?<=[a-z])#(?=\d)")
+_ARROW: Final = re.compile(r"(?<=[\w)])\s?→\s?(?=\w)")
+_ARROWS: Final = re.compile("[\u2190-\u21d1\u21d3-\u21ff]")
 _RULE: Final = re.compile(r"[_*=~^+#-]{3,}")
 
 
@@ -35,10 +41,12 @@ def number_signs(text: str, reading: Reading) -> str:
     """Put what stands before a number into words: "#1" as "number one", "~5" as "about 5"."""
     text = rewrite(_CPP, lambda match: f"{match[1]} {'sharp' if match[2] == '#' else 'plus plus'}", text)
     text = rewrite(_STARS, r"\1 star ", text)
-    text = rewrite(_ABOUT, "about ", text)
     if "/" in text:
         text = rewrite(_AND_OR, "and or", text)
+        text = rewrite(_PER, " per ", text)
         text = rewrite(_OR, " slash ", text)
+        text = rewrite(_FIGURES_SLASH, " slash ", text)
+    text = rewrite(_GLUED_NUMBER_SIGN, " number ", text)
     return text if reading.alone else rewrite(_NUMBER_SIGN, "number ", text)
 
 
@@ -49,6 +57,9 @@ def signs(text: str, _: Reading) -> str:
         text = rewrite(_SLASH, " slash ", text)
     text = rewrite(_MARKS, " ", text)
     text = rewrite(_ANY, lambda match: f" {_NAMES[match[1]]} ", text)
+    text = rewrite(_ARROW, " to ", text)
+    text = rewrite(_ARROWS, " ", text)
+    text = rewrite(_GLUED_MARK, r"\1 ", text)
     return rewrite(_DIGITS, _digits, text) if any(sign.isdecimal() for sign in text) else text
 
 

@@ -12,6 +12,8 @@ from engines.text.normalize.english.reading import Reading
 _NOT_WITHIN: Final = r"(?<![\w.,:/$£€+#-])"
 _END: Final = r"(?![\w/]|[.,:-]\d)"
 
+_HEXADECIMAL: Final = re.compile(r"(?<!\w)0[xX]([0-9A-Fa-f]{1,32})(?!\w)")
+_KEYED: Final = re.compile(r"(?<![\w*#])[*#]{1,2}\d{2,12}(?:\*\d{1,15}){0,4}#(?!\w)")
 _IPV4: Final = re.compile(
     rf"(?<![\w.+-])(?P<host>\d{{1,3}}(?:\.\d{{1,3}}){{3}})(?:/(?P<net>\d{{1,2}})|:(?P<port>\d{{1,5}}))?{_END}"
 )
@@ -31,7 +33,7 @@ _VANITY: Final = re.compile(
 _INTERNATIONAL: Final = re.compile(r"(?<![\w.,:/$£€#+-])\+(\d{1,15}(?:[ ./-]?\(?\d{1,12}\)?){0,8})(?![\w])")
 _NATIONAL: Final = re.compile(
     rf"{_NOT_WITHIN}(?<!\d )(?!\d\d-\d\d-\d{{2,4}}(?!\d))"
-    rf"\(?0\d{{1,5}}\)?(?:(?:[ -]|/(?=\d{{5}}))\d{{2,8}}){{1,5}}{_END}"
+    rf"\(?0\d{{1,5}}\)?(?:(?:[ -]|/(?=\d{{5}})|(?<=\d\d) ?/ (?=\d{{3}}))\d{{2,8}}){{1,5}}{_END}"
 )
 _LOCAL: Final = re.compile(rf"{_NOT_WITHIN}(\d{{3}})-(\d{{4}}){_END}")
 _SECURITY: Final = re.compile(rf"{_NOT_WITHIN}(\d{{3}})-(\d{{2}})-(\d{{4}}){_END}")
@@ -42,6 +44,23 @@ _EMERGENCY: Final = re.compile(
     r"(\d{2,8}(?:[ -]\d{2,8}){0,4})(?![\w%°]|[.,:/-]\d)",
     re.IGNORECASE,
 )
+_TELEPHONE: Final = re.compile(
+    r"\b((?:tel|telephone|phone|fax|mobile|cell|hotline|helpline|whatsapp|sms)\b\.?:? ?)"
+    r"(\d{2,8}(?:[ -]\d{2,8}){1,5}|\d{5,15})(?![\w%°]|[.,:/-]\d)",
+    re.IGNORECASE,
+)
+_TEL: Final = re.compile(r"\b([Tt])el\b\.?(?=:? ?[+(\d])")
+_TOLD: Final = re.compile(
+    r"\b((?:ending|ends) (?:in|with) |emergency(?: number| call| line)?:? (?=1\d\d\b|9\d\d\b)"
+    r"|[Tt]ext \w{1,20} to )(\d{3,8})(?![\w%°]|[.,:/-]\d)",
+    re.IGNORECASE,
+)
+_IBAN: Final = re.compile(
+    r"\b([A-Z]{2})(\d{2})((?: [A-Z0-9]{4}){3,7}(?: [A-Z0-9]{1,3})?)(?!\w)"
+    r"|(?<=IBAN )([A-Z]{2})(\d{2})([A-Z0-9]{11,30})\b"
+)
+_ISBN: Final = re.compile(r"\b(ISBN(?:-1[03])?:? )((?:97[89][- ]?)?\d{1,5}[- ]?\d{1,7}[- ]?\d{1,7}[- ]?[\dX])(?!\w)")
+_GROUP: Final = re.compile(r"[A-Z]+|\d+")
 _CODE: Final = re.compile(
     r"\b((?:code|pin|passcode|password|otp|token|zip|postcode|extension|ext|serial number|account number|order number|"
     r"phone number|telephone number|tracking number|confirmation number|reference number|ticket number|card number|"
@@ -55,16 +74,22 @@ _COUNTED_CODES: Final = frozenset("order ticket booking account invoice referenc
 
 def telephone(text: str, _: Reading) -> str:
     """Put numbers that are read figure by figure into words, a comma between their groups."""
+    text = rewrite(_HEXADECIMAL, lambda match: f"zero x {_spelled(match[1].upper())}", text)
+    text = rewrite(_KEYED, lambda match: " ".join(_KEYS.get(key) or digits(key) for key in match.group()), text)
     text = rewrite(_IPV4, _ipv4, text)
+    text = rewrite(_TEL, r"\1elephone", text)
     if ":" in text or "-" in text:
         text = rewrite(_HEX, _hex, text)
+    text = rewrite(_IBAN, _iban, text)
+    text = rewrite(_ISBN, lambda match: match[1] + _spelled_groups(match[2]), text)
     text = rewrite(_VANITY, _vanity, text)
     text = rewrite(_AMERICAN, _american, text)
     text = rewrite(_SECURITY, _groups, text)
     text = rewrite(_INTERNATIONAL, _international, text)
     text = rewrite(_NATIONAL, _groups, text)
     text = rewrite(_CARD, _groups, text)
-    text = rewrite(_EMERGENCY, lambda match: match[1] + grouped(match[2]), text)
+    for told in (_EMERGENCY, _TELEPHONE, _TOLD):
+        text = rewrite(told, lambda match: match[1] + grouped(match[2]), text)
     text = rewrite(_CODE, _code, text)
     return rewrite(_LOCAL, _groups, text)
 
@@ -97,6 +122,26 @@ def _hex(match: re.Match[str]) -> str:
     if len(groups) == 6 and all(len(group) == 2 for group in groups):  # noqa: PLR2004  a MAC address
         return ", ".join(words)
     return re.sub(r" {2,}", " ", " colon ".join(words)).strip()
+
+
+_KEYS: Final = {"*": "asterisk", "#": "hash"}
+
+
+def _spelled(written: str) -> str:
+    return " ".join(digits(sign) if sign.isdecimal() else sign for sign in written)
+
+
+def _iban(match: re.Match[str]) -> str:
+    land, check, rest = match[1] or match[4], match[2] or match[5], match[3] or match[6]
+    return f"{land} {digits(check)}, {_spelled_groups(rest)}"
+
+
+def _spelled_groups(written: str) -> str:
+    """Return each group of figures and capitals figure by figure."""
+    groups = re.split(r"[ -]", written.strip())
+    return ", ".join(
+        " ".join(digits(part) if part.isdecimal() else part for part in _GROUP.findall(group)) for group in groups
+    )
 
 
 def _area(written: str) -> str:

@@ -17,7 +17,7 @@ _FLAGS: Final = re.IGNORECASE
 
 _CLOCK: Final = re.compile(
     rf"(?<![\w.,:/-])(?P<hour>{_HOUR}):(?P<minute>[0-5]\d)(?:{_TO}(?P<hour2>{_HOUR}):(?P<minute2>[0-5]\d))?"
-    rf"(?!\d|:\d)(?: ?{_HALF})?(?: ?{_ZONE})?(?P<o> o['’]?clock| ?h\b)?",
+    rf"(?!\d|[:,]\d)(?: ?{_HALF})?(?: ?{_ZONE})?(?P<o> o['’]?clock| ?h\b)?",
     _FLAGS,
 )
 _CLOCKS_WITH_HALVES: Final = re.compile(
@@ -32,6 +32,16 @@ _HOUR_AND_HALF: Final = re.compile(
     rf" ?{_HALF}(?![a-z])(?: ?{_ZONE})?",
     _FLAGS,
 )
+_HOURS: Final = re.compile(r"(?<![\w.,:/-])([01]\d|2[0-3])([0-5]\d)(?= ?(?:hours|hrs)\b)")
+_FRENCH: Final = re.compile(r"(?<![\w.,:/-])([01]?\d|2[0-3])h([0-5]\d)(?!\w)")
+_SPAN: Final = re.compile(
+    r"(?<![\w.,:/-])(?=\d{1,4}[dhm] ?\d)"
+    r"(?:(\d{1,4})d ?)?(?:(\d{1,3})h ?)?(?:(\d{1,3})m(?:in)? ?)?(?:(\d{1,3})s(?:ec)?)?(?<=[a-z])(?!\w)"
+)
+_POINTED: Final = re.compile(
+    r"(?<=[Tt]he )([01]?\d|2[0-3])\.([0-5]\d)(?= (?:from|to|train|bus|ferry|service|flight|departure)\b)"
+)
+_AT: Final = frozenset("at by until till before from to".split())
 _HALF_ALONE: Final = re.compile(r"\b([ap])\.m\.(?! ?[a-z]\.)", _FLAGS)
 
 
@@ -40,6 +50,11 @@ def times(text: str, reading: Reading) -> str:
     if ":" in text:
         text = rewrite(_STAMP, _stamp, text)
         text = rewrite(_SECONDS, _seconds, text)
+    if "h" in text or "m" in text:
+        text = rewrite(_HOURS, _hours, text)
+        text = rewrite(_FRENCH, lambda match: spoken_time(int(match[1]), int(match[2])), text)
+        text = rewrite(_SPAN, _span, text)
+        text = rewrite(_POINTED, r"\1:\2", text)
     if "m" in text or "M" in text or ":" in text:
         text = rewrite(_CLOCKS_WITH_HALVES, " to ", text)
         text = rewrite(_CLOCK, lambda match: _clock(match, reading), text)
@@ -54,6 +69,8 @@ def spoken_time(hour: int, minute: int, *, with_half: bool = False) -> str:
         return f"{cardinal(hour)} {two_figures(minute)}"
     if with_half:
         return cardinal(hour)
+    if not hour:
+        return "midnight"
     if hour > 12:  # noqa: PLR2004  no clock face goes that far
         return "midnight" if hour == 24 else f"{cardinal(hour)} hundred"  # noqa: PLR2004
     return f"{cardinal(hour)} o'clock"
@@ -80,6 +97,21 @@ def _after(match: re.Match[str]) -> str:
     if zone:
         return f"{words} {zone.upper()}"
     return words + (stop_after(match.string, match.end()) if half and half.endswith(".") else "")
+
+
+def _hours(match: re.Match[str]) -> str:
+    """Read "0800 hours" as the forces do; "1200 hours of work" are hours."""
+    hour, minute = match.groups()
+    if hour[0] != "0" and word_before(match.string, match.start()) not in _AT:
+        return match.group()
+    words = two_figures(int(hour)) if int(hour) else "zero"
+    return f"{words} {'hundred' if minute == '00' else two_figures(int(minute))}"
+
+
+def _span(match: re.Match[str]) -> str:
+    parts = zip(match.groups(), ("day", "hour", "minute", "second"), strict=True)
+    words = [_of(int(number), unit) for number, unit in parts if number]
+    return " ".join(words) + (" " if match.group().endswith(" ") else "")
 
 
 def _stamp(match: re.Match[str]) -> str:

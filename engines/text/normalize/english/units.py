@@ -41,6 +41,7 @@ _PREFIXED: Final = {
     "t": ("metric ton", "metric tons", ""),
     "px": ("pixel", "pixels", ""),
     "pixel": ("pixel", "pixels", "M"),
+    "MP": ("megapixel", "megapixels", ""),
 }
 _PREFIXES: Final = {
     "n": "nano", "μ": "micro", "m": "milli", "c": "centi", "d": "deci", "h": "hecto", "k": "kilo", "K": "kilo",
@@ -116,9 +117,7 @@ def _named() -> dict[str, tuple[str, str]]:
 UNITS: Final = _named()
 """What is written -> its name for one, and for any other number."""
 
-DOUBTFUL: Final = frozenset(
-    {"in", "st", "pt", "mo", "kn", "kt", "ac", "cd", "rad", "B", "L", "N", "bit", "t", "lm", "us"}
-)
+DOUBTFUL: Final = frozenset({"in", "st", "pt", "mo", "kn", "kt", "ac", "cd", "rad", "B", "L", "N", "bit", "t", "us"})
 """Also words, letters or suffixes: units only where they follow the number at once, or a full stop ends them."""
 
 LENGTHS: Final = frozenset({"m", "km", "cm", "mm", "dm", "ft", "in", "yd", "mi", "μm"})

@@ -18,7 +18,7 @@ _FULL_WIDTH: Final = re.compile("(?<=\\d)[．：](?=\\d)|[－＋％／]")
 """Signs that belong to numbers; digits have become plain before. A full-width comma parts clauses, never digits."""
 _YEAR_FIRST: Final = re.compile(r"(?<![\d.,/-])(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?:T(?=\d)|(?![\d]|[./-]\d))")
 _YEAR_LAST: Final = re.compile(r"(?<![\d.,/-])(\d{1,2})([/])(\d{1,2})\2(\d{4})(?![\d]|[./-]\d)")
-_YEAR: Final = re.compile(r"(?<![\d.,])(\d{4}|\d\d)(?=年(?!前|后|後|来|來|以))")
+_YEAR: Final = re.compile(r"(?<![\d.,])(\d{4}|\d\d(?!年代))(?=年(?!前|后|後|来|來|以))")
 _CLOCK: Final = re.compile(r"(?<![\d.,:])(\d{1,2}):(\d\d)(?::(\d\d))?(?![\d:]|[.,]\d)")
 _RATIO: Final = re.compile(r"(?<![\d.,:])(\d{1,4}):(\d{1,4})(?![\d:]|[.,]\d)")
 _RANGE: Final = re.compile(
@@ -27,6 +27,10 @@ _RANGE: Final = re.compile(
 _FRACTION: Final = re.compile(r"(?<![\d.,/])(\d{1,3})/(\d{1,3})(?![\d/]|[.,]\d)")
 _DOTTED: Final = re.compile(r"(?<![\d.,])(\d+(?:\.\d+){2,})(?![\d]|\.\d)")
 _PHONE: Final = re.compile(r"(?<![\d.,:/+-])\+?\(?\d+\)?(?:[ -]\d+){0,8}(?![A-Za-z\d]|[ ,:./-]\d)")
+_NAMED: Final = re.compile(
+    r"((?:房间|房間|客房|病房)(?:号|號)?)(\d{3,4})(?![\d.,]|[间間个個元])|(?<![A-Za-z])([GDCKTZ])(\d{1,4})(?=次)"
+)
+"""Rooms and trains."""
 _LABELLED: Final = re.compile(
     r"((?:电话|電話|手机|手機|热线|熱線|密码|密碼|验证码|代码|代碼|编号|編號|单号|订单号|车牌|邮编|拨打|撥打|致电)(?:号码|号)?[^\d\n]{0,3})"
     r"(\+?\d{3,}(?:[ -]\d+){0,8})"
@@ -54,11 +58,13 @@ _MOBILE: Final = re.compile(r"1[3-9]\d{9}")
 _SIGNS: Final = {"-": "负", "+": "正", "±": "正负", "": ""}
 
 
-def written_forms(text: str) -> str:
+def written_forms(text: str, *, month_first: bool = False) -> str:
     """Put the numbers of a Chinese text into words, its dates, times, money, units and telephone numbers."""
     text = _FULL_WIDTH.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
     text = _YEAR_FIRST.sub(lambda found: _date(found, found[1], found[3], found[4]), text)
-    text = _YEAR_LAST.sub(lambda found: _date(found, found[4], found[3], found[1]), text)
+    month, day = (1, 3) if month_first else (3, 1)
+    text = _YEAR_LAST.sub(lambda found: _date(found, found[4], found[month], found[day]), text)
+    text = _NAMED.sub(lambda found: (found[1] or found[3]) + telephone(found[2] or found[4]), text)
     text = _LABELLED.sub(lambda found: found[1] + telephone(found[2]), text)
     text = _PHONE.sub(lambda found: _phone(found[0]), text)
     text = _YEAR.sub(lambda found: spell(found[1]), text)

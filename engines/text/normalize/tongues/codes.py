@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Final
 
@@ -55,7 +56,16 @@ def dotted(tongue: Tongue, text: str) -> str:
 
 def grouped(tongue: Tongue, written: str) -> str:
     """Return digits one by one, with a short pause where anything stands between them."""
-    groups = [tongue.spell(group) for group in _NOT_DIGITS.split(written) if group]
+    return _joined(tongue, written, tongue.spell)
+
+
+def telephone(tongue: Tongue, written: str) -> str:
+    """Return a telephone number as the language reads such, with a short pause between its groups."""
+    return _joined(tongue, written, tongue.phone_group)
+
+
+def _joined(tongue: Tongue, written: str, group_words: Callable[[str], str]) -> str:
+    groups = [group_words(group) for group in _NOT_DIGITS.split(written) if group]
     return (tongue.plus + " " if written.lstrip(" (").startswith("+") else "") + ", ".join(groups)
 
 
@@ -63,7 +73,9 @@ def _code(tongue: Tongue, found: re.Match[str]) -> str:
     digits = _NOT_DIGITS.sub("", found[2])
     if len(digits) < _CODE_DIGITS or re.search(r"\d[.,:]\d{1,2}$", found[2]):
         return found[0]
-    return found[1] + grouped(tongue, found[2])
+    label = re.match(r"[^\W\d_]+", found[1])
+    read_out = telephone if label and label[0].lower() in tongue.phone_labels else grouped
+    return found[1] + read_out(tongue, found[2])
 
 
 def _phone(tongue: Tongue, written: str) -> str:
@@ -73,7 +85,7 @@ def _phone(tongue: Tongue, written: str) -> str:
     opens = written[0] in "+("
     zero = written[0] == "0" and not re.fullmatch(r"0+\.\d+|0+|\d\d([./-])\d\d(\1\d\d){0,2}", written)
     local = bool(_LOCAL.fullmatch(written)) and not _years(written)
-    return grouped(tongue, written) if opens or zero or local else written
+    return telephone(tongue, written) if opens or zero or local else written
 
 
 def _years(written: str) -> bool:

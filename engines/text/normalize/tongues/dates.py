@@ -30,10 +30,12 @@ def dates(tongue: Tongue, text: str) -> str:
         short = len(found[4]) == len("26")
         if short and found[2] != "/" and len(found[1]) + len(found[3]) < len("0304"):
             return found[0]  # 1.2.26 is a version
-        return _said(tongue, found, found[1], found[3], found[4])
+        day, month = (found[3], found[1]) if tongue.month_first and found[2] == "/" else (found[1], found[3])
+        return _said(tongue, found, day, month, found[4])
 
     def no_year(found: re.Match[str]) -> str:
-        return _said(tongue, found, found[1] or found[3], found[2] or found[4], None)
+        day, month = found[1] or found[3], found[2] or found[4]
+        return _said(tongue, found, *((month, day) if tongue.month_first else (day, month)), None)
 
     def named(found: re.Match[str]) -> str:
         return _said(tongue, found, found["day"], str(tongue.month_number(found["month"])), found["year"])

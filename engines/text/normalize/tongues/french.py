@@ -138,6 +138,7 @@ class French(Tongue):
         "code pin mot téléphone tél tél. tel tel. portable mobile fax appelez composez référence id cp "
         "matricule".split()
     )
+    phone_labels = frozenset("téléphone tél tel portable mobile fax appelez composez".split())
     places = frozenset(
         "quai voie porte salle chambre terminal numéro page chapitre version ligne bus tram étage niveau phase point "
         "canal zone place guichet sortie entrée secteur hall voiture caisse moteur pompe capteur station robot table "
@@ -216,6 +217,17 @@ class French(Tongue):
 
     def is_one(self, numeral: Numeral) -> bool:
         return numeral.whole in {"0", "1"}  # 1,5 litre: the plural begins with two
+
+    def phone_group(self, digits: str) -> str:
+        """Read by pairs, as everybody does who gives a number: 06 12 is zéro six, douze."""
+        by_hundreds = 3
+        if digits[0] == "0" and len(digits) in {3, 4}:
+            return f"{_ONES[0]} {self.phone_group(digits[1:])}"
+        if len(digits) == by_hundreds:
+            return self.cardinal(int(digits))
+        odd = len(digits) % 2
+        pairs = [digits[:odd]] * odd + [digits[i : i + 2] for i in range(odd, len(digits), 2)]
+        return ", ".join(self.spell(pair) if pair[0] == "0" else self.cardinal(int(pair)) for pair in pairs)
 
     def money(self, major: str, cents: int, minor: Noun) -> str:
         if cents >= 10:

@@ -22,6 +22,7 @@ _POWERS: Final = (
 _STEMS: Final = {"eins": "ers", "drei": "drit", "sieben": "sieb", "acht": "ach"}
 
 _UNITS: Final = nouns("""
+ct Ct.      | Cent
 %           | Prozent
 ‰           | Promille
 °           | Grad
@@ -137,6 +138,10 @@ _IN_ONE: Final = re.compile(
     r"(?<!\w)([IiVvNnSsMmBbAa](?:n|or|ach|eit|it|innen|us|ei|b)) 1 ?([^\W\d_]{1,40})(?![\w/]|\.\d)"
 )
 _UHR: Final = re.compile(r"(?<![\w.,:])(\d{1,2})(?:\.(\d\d))? ?Uhr(?! ?\d)(?!\w)")
+_IN_MANY: Final = re.compile(
+    r"(?<!\w)([Ii]n|[Nn]ach|[Aa]us|[Vv]on|[Mm]it|[Vv]or|[Bb]ei|[Zz]u|[Aa]b) "
+    r"(\d{1,3}(?:\.\d{3}|\d{0,3})(?:,\d{1,2})?) ?([kcm]?m|m?l)(?![\w²³/.])"
+)
 _DAY_AND_MONTH: Final = re.compile(r"(?<![\w.,:])(\d{1,2})\.(\d{1,2})\.(?!\d)")
 _HUNDREDS_IN_YEARS: Final = range(1100, 2000)
 
@@ -254,6 +259,7 @@ class German(Tongue):
     def ordinals(self, text: str) -> str:
         """Say 3. Stock and 80er; a number that ends a sentence is no place in a row."""
         text = _IN_ONE.sub(self._in_one, self.day_and_month(text))
+        text = _IN_MANY.sub(lambda found: f"{found[1]} {found[2]} {self.units[found[3]].many}n", text)
         text = _DECADE.sub(lambda found: f"{self.year(int(found[1]))}er", text)
         return _ORDINAL.sub(lambda found: self._place(text, found), text)
 

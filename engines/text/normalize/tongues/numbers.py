@@ -14,12 +14,16 @@ from engines.text.normalize.tongues.tongue import Form, Tongue
 
 _RANGE: Final = re.compile(
     rf"(?<![\w.,:-])(\d+(?:[.,:]\d+){{0,3}}(?:{GAP}[%°€h](?!\w))?) ?[-\u2013\u2014] ?"
-    rf"(?=\d+(?:[.,:]\d+){{0,3}}(?![-\u2013:]\d))"
+    rf"(?=\d+(?:[.,:]\d+){{0,3}}(?![-\u2013:]\d|\d| ?=))"
 )
+_DIFFERENCE: Final = re.compile(r"(?<=\d) ?[-\u2013] ?(?=\d{1,15}(?:[.,]\d{1,15})? ?=)")
 _FRACTION: Final = re.compile(r"(?<![\w.,/])(?:(\d{1,3}) )?(\d{1,3})/(\d{1,3})(?![\w/]|[.,]\d)")
 _OPERATOR: Final = re.compile(r"(?<=\d) ?([x\u00d7*+=\u2212]) ?(?=[-\u2212]?\d)")
 _NUMBER: Final = re.compile(rf"{SIGN}(?<!\d)(?P<number>{SPACED})(?P<gap> ?)")
 _RAISED: Final = re.compile("[\u00b2\u00b3\u00b9\u2070-\u209c]+")
+_IN_PARTS: Final = frozenset("seite teil schritt folie page partie étape página parte paso etapa pagina passo".split())
+"""After these words of all languages 3/10 is the third of ten."""
+
 _LONG: Final = 4
 """A number of so many digits glued to letters is a model or a serial: each digit by itself."""
 
@@ -33,6 +37,7 @@ def operators(tongue: Tongue, text: str) -> str:
     """Put signs between two numbers into words: 5 x 3, 2 + 2 = 4, 1920x1080."""
     words = dict.fromkeys("x\u00d7*", tongue.times)
     words |= {"+": tongue.plus, "=": tongue.equals, "\u2212": tongue.minus}
+    text = _DIFFERENCE.sub(f" {tongue.minus} ", text)
     return _OPERATOR.sub(lambda found: f" {words[found[1]]} ", text)
 
 
@@ -48,7 +53,27 @@ def powers(tongue: Tongue, text: str) -> str:
 
 def fractions(tongue: Tongue, text: str) -> str:
     """Put 1/2, 2 3/4 and 5/12 into words."""
-    return _FRACTION.sub(lambda found: _fraction(tongue, found[1], found[2], found[3]), text)
+
+    def fraction(found: re.Match[str]) -> str:
+        if before(found.string, found.start())[1] in _IN_PARTS:
+            return f"{tongue.whole(found[2])} {tongue.out_of} {tongue.whole(found[3])}"
+        return _fraction(tongue, found[1], found[2], found[3])
+
+    return _FRACTION.sub(fraction, text)
+
+
+def parts_of_units(tongue: Tongue, text: str) -> str:
+    """Put 1/4 l and 2 1/2 km into words."""
+
+    def part(found: re.Match[str]) -> str:
+        unit = unit_of(tongue, found[4])
+        words = _fraction(tongue, found[1], found[2], found[3])
+        half = (found[2], found[3]) == ("1", "2")
+        if found[1]:
+            return f"{words} {unit.many}"
+        return f"{words} {unit.one if half else tongue.elide(tongue.of, unit.one)}"
+
+    return _parted_units(tongue).sub(part, text) if "/" in text else text
 
 
 def cardinals(tongue: Tongue, text: str) -> str:
@@ -90,7 +115,7 @@ def _fraction(tongue: Tongue, whole: str | None, over: str, under: str) -> str:
     top, bottom = int(over), int(under)
     said = tongue.fraction(top, bottom) if "0" not in {over[0], under[0]} else None
     if said is None:
-        join = tongue.out_of if top <= bottom and not whole else ""
+        join = tongue.out_of if top <= bottom and not whole and (over, under) != ("50", "50") else ""
         front = tongue.whole(whole) + " " if whole else ""
         return front + " ".join(filter(None, [tongue.whole(over), join, tongue.whole(under)]))
     return f"{tongue.whole(whole)} {tongue.also} {said}" if whole else said
@@ -129,6 +154,13 @@ def _pieces(tongue: Tongue, written: str) -> str:
     """Say what is no number, such as 1,2,3 or 1.2.3,4, piece by piece."""
     pieces = re.split(r"(\D+)", written)
     return "".join(tongue.whole(piece) if piece.isdigit() else f"{piece.strip()} " for piece in pieces)
+
+
+@cache
+def _parted_units(tongue: Tongue) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?<![\w.,/])(?:(\d{{1,3}}) )?(\d{{1,3}})/([1-9]\d{{0,2}}){GAP}({unit_names(tongue)})(?![\w/]|[.,]\d)"
+    )
 
 
 @cache

@@ -46,6 +46,7 @@ _STEPS: Final[tuple[Callable[[Tongue, str], str], ...]] = (
     numbers.powers,
     numbers.operators,
     lambda tongue, text: tongue.ordinals(text),
+    numbers.parts_of_units,
     amounts.money,
     amounts.units,
     amounts.scales,
@@ -55,16 +56,18 @@ _STEPS: Final[tuple[Callable[[Tongue, str], str], ...]] = (
 )
 
 
-def written_forms(language: str) -> Callable[[str], str] | None:
+def written_forms(language: str, *, month_first: bool = False) -> Callable[[str], str] | None:
     """Return what puts the written forms of a language into words, or None for a language that has no rules here.
+
+    `month_first`: 03/04/2026 is the fourth of March.
 
     `language` as espeak-ng or BCP 47 names it: "de", "de-at", "es-419", "fr-ch", "pt-br", "cmn"; either case, _ or -.
     The function is pure and takes time linear to its text; any thread may call it. Digits do not outlive it.
     """
     parts = _parts(language)
     if parts[0] in {"zh", "cmn"}:
-        return _chinese
-    tongue = tongue_of(language)
+        return partial(_chinese, month_first=month_first)
+    tongue = tongue_of(language, month_first=month_first)
     if tongue is None:
         return None
     _read(tongue, "0 x")  # compiles the patterns, 40 ms that the first sentence need not wait for
@@ -87,17 +90,19 @@ def say_as(text: str, interpret_as: str, fmt: str | None, language: str) -> str 
     return told.say_as(tongue, plain, interpret_as, fmt, forms)
 
 
-def tongue_of(language: str) -> Tongue | None:
+def tongue_of(language: str, *, month_first: bool = False) -> Tongue | None:
     """Return the description of a language that parts its words by spaces, or None where there is none here."""
     name, region = _parts(language)
     if name == "es" and region in _LATIN_AMERICA:
         region = "419"
-    return _made(name, region) if name in _TONGUES else None
+    return _made(name, region, month_first) if name in _TONGUES else None
 
 
 @lru_cache(maxsize=32)
-def _made(name: str, region: str) -> Tongue:
-    return _TONGUES[name](region)
+def _made(name: str, region: str, month_first: bool) -> Tongue:  # noqa: FBT001  a cache's key has no names
+    tongue = _TONGUES[name](region)
+    tongue.month_first = month_first
+    return tongue
 
 
 def _parts(language: str) -> tuple[str, str]:
@@ -114,7 +119,7 @@ def _read(tongue: Tongue, text: str) -> str:
     return text
 
 
-def _chinese(text: str) -> str:
+def _chinese(text: str, *, month_first: bool) -> str:
     if not has_number(text):
         return text
-    return chinese.written_forms(plain_digits(text))
+    return chinese.written_forms(plain_digits(text), month_first=month_first)

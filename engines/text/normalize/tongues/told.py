@@ -32,8 +32,10 @@ def say_as(  # noqa: PLR0911  one a kind
         case "ordinal":
             number = _whole(text)
             return None if number is None else tongue.ordinal(number)
-        case "digits" | "telephone":
+        case "digits":
             return codes.grouped(tongue, text) if _only_digits(text) else None
+        case "telephone":
+            return codes.telephone(tongue, text) if _only_digits(text) else None
         case "characters" | "spell-out":
             return " ".join(tongue.digits[int(char)] if char in "0123456789" else char.upper() for char in _signs(text))
         case "date":

@@ -57,6 +57,8 @@ class Tongue(ABC):
 
     digits: tuple[str, ...]
     """Zero to nine, as one reads out a code."""
+    month_first: bool = False
+    """Whether 03/04/2026 is the fourth of March: by the configuration, no country of these languages."""
     comma: str
     minus: ClassVar[str]
     plus: ClassVar[str]
@@ -75,6 +77,8 @@ class Tongue(ABC):
     power: ClassVar[str]
     nouns_are_capital: ClassVar[bool] = False
     """Whether a capital letter tells a noun, so that it tells no new sentence."""
+    phone_labels: ClassVar[frozenset[str]] = frozenset()
+    """Those of `labels` that telephone numbers follow, where they are read otherwise than codes."""
     number_sign: ClassVar[str]
     """What "Nr." and "#" stand for."""
     number_signs: ClassVar[str]
@@ -169,6 +173,10 @@ class Tongue(ABC):
     def spell(self, digits: str) -> str:
         """Return digits one by one."""
         return " ".join(self.digits[int(digit)] for digit in digits)
+
+    def phone_group(self, digits: str) -> str:
+        """Return the digits between two gaps of a telephone number."""
+        return self.spell(digits)
 
     def whole(self, digits: str, form: Form = "alone") -> str:
         """Return an integer as it was written: with leading zeros, or too long for anybody, it is spelled."""

@@ -1,0 +1,97 @@
+"""Figures as other places and machines write them, put as English does: the rules behind know one form only."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from engines.text.normalize.english.measures import PLACES, UNIT
+from engines.text.normalize.english.money import CURRENCY
+from engines.text.normalize.english.numbers import cardinal, plural, suffix_of
+from engines.text.normalize.english.patterns import counts, rewrite, word_before
+from engines.text.normalize.english.reading import Reading
+
+_APOSTROPHES: Final = re.compile(r"(?<![\w.,'])\d{1,3}(?:'\d{3}){1,5}(?![\w'])")
+_SPACED: Final = re.compile(
+    rf"(?<![\w.,:/+-])(?<!\d )(?:(?<=[$£€¥])|(?P<code>{CURRENCY} ))?(?P<number>[1-9]\d{{0,2}}(?: \d{{3}}){{1,5}})"
+    rf"(?![\w:/-]| \d|[.,]\d{{3}})(?P<thing>[.,]\d\d)?(?P<unit> ?(?:{UNIT}|{CURRENCY})(?!\w))?"
+)
+_COMMA: Final = re.compile(
+    rf"(?<![\w.,])(\d{{1,3}}),(\d{{1,2}})(?= ?(?:{UNIT})(?![\w'])(?! and\b))"
+    r"|(?<=[$£€])(\d{1,3}),(\d{1,2})(?![\w,]|\.\d)"
+)
+_CONTINENTAL: Final = re.compile(r"(?<![\w.,])\d{1,3}(?:\.\d{3}){1,5},\d{1,2}(?![\w,])")
+_OF_UNIT: Final = re.compile(rf"(?<![\w.,/])(\d{{1,5}}\.\d{{1,3}})/(?=\d{{1,5}}(?:\.\d{{1,3}})? ?(?:{UNIT})(?!\w))")
+_PRESSURE: Final = re.compile(
+    r"(?<![\w.,/])([12]?\d\d)/(\d{2,3})(?= ?(?:mm ?Hg|millimeters of mercury))"
+    r"|(?:(?<=\bBP )|(?<=\bBP: )|(?<=pressure )|(?<=pressure is )|(?<=pressure was )|(?<=pressure: )|(?<=pressure of ))"
+    r"([12]?\d\d)/(\d{2,3})(?![\w/])"
+)
+_UNITS_SLASH: Final = re.compile(
+    rf"(?<=\d)( ?(?:{UNIT}))/(?=\d{{1,5}}(?:\.\d{{1,3}})? ?(?:{UNIT})(?!\w))(?!100)|(?<=\d)([A-Z])/(?=\d[A-Z](?!\w))"
+)
+_CIRCA: Final = re.compile(r"(?<![\w.])(?:ca?)\. ?(?=\d{3,4}(?!\w))")
+_CENTURY: Final = re.compile(r"(?<=\d(?:st|nd|rd|th) )c(?:ent)?\.(?= (?:[a-z(]|[AB]))")
+_FACTOR: Final = re.compile(
+    r"(?<![\w.,])(\d{1,4}(?:\.\d)?)x(?=/(?:day|week|month|year|hour)\b"
+    r"| (?:more|faster|slower|better|cheaper|bigger|larger|smaller|higher|longer|as|daily|weekly|a|per|the)\b)"
+)
+_ORDINAL_SIGN: Final = re.compile(r"(?<![\w.,])(\d{1,4})[ºª](?! ?[CF]\b)")
+_DEGREE_SIGN: Final = re.compile(r"(?<=\d)( ?)º(?= ?[CF]\b)")
+_HUNDREDS: Final = re.compile(r"(?<![\w.,$£€])(?:(10{1,3})|([2-9]0))s(?= of\b)")
+_MANY: Final = re.compile(r"(?<![\w.,$£€¥+-])(\d{1,3}(?:\.\d{1,2})?)([KkMB])(?= [a-z])")
+_MAGNITUDES: Final = {"K": "thousand", "k": "thousand", "M": "million", "B": "billion"}
+_RESOLUTIONS: Final = frozenset(("2", "4", "5", "6", "8", "16"))
+"""Of pictures: "4K screens"."""
+_ABOUT: Final = re.compile(r"(?<![\w~])~ ?(?=-?[$£€¥]? ?[\d.])")
+
+
+_SWAPPED: Final = str.maketrans(".,", ",.")
+
+
+def figures(text: str, _: Reading) -> str:
+    """Put thousands marked by apostrophes or spaces, decimal commas, "100K people" and "~5" as the others expect."""
+    text = rewrite(_ABOUT, "about ", text)
+    if "'" in text:
+        text = rewrite(_APOSTROPHES, lambda match: match.group().replace("'", ","), text)
+    text = rewrite(_SPACED, _spaced, text)
+    if "," in text:
+        text = rewrite(_COMMA, lambda match: f"{match[1] or match[3]}.{match[2] or match[4]}", text)
+        text = rewrite(_CONTINENTAL, lambda match: match.group().translate(_SWAPPED), text)
+    text = rewrite(_PRESSURE, lambda match: f"{match[1] or match[3]} over {match[2] or match[4]}", text)
+    text = rewrite(_UNITS_SLASH, lambda match: f"{match[1] or match[2]} slash ", text)
+    text = rewrite(_OF_UNIT, r"\1 of ", text)
+    text = rewrite(_CIRCA, "circa ", text)
+    text = rewrite(_CENTURY, "century", text)
+    text = rewrite(_FACTOR, r"\1 times", text)
+    if "º" in text or "ª" in text:
+        text = rewrite(_DEGREE_SIGN, r"\1°", text)
+        text = rewrite(_ORDINAL_SIGN, _ordinal_sign, text)
+    text = rewrite(_HUNDREDS, _hundreds, text)
+    return rewrite(_MANY, _many, text)
+
+
+def _spaced(match: re.Match[str]) -> str:
+    """Read "41 906 km" as one number: ISO's thousands, where a unit or a currency tells that it is one."""
+    before = match.string[match.start() - 1 : match.start()]
+    if not match["unit"] and not match["code"] and before not in {"$", "£", "€", "¥"}:
+        return match.group()
+    if word_before(match.string, match.start("number")) in PLACES:
+        return match.group()  # "gate 12 500 m ahead"
+    number = match["number"].replace(" ", ",") + (match["thing"] or "").replace(",", ".")
+    return (match["code"] or "") + number + (match["unit"] or "")
+
+
+def _ordinal_sign(match: re.Match[str]) -> str:
+    return match[1] + suffix_of(int(match[1]))
+
+
+def _hundreds(match: re.Match[str]) -> str:
+    return plural(cardinal(int(match[1] or match[2])).removeprefix("one "))
+
+
+def _many(match: re.Match[str]) -> str:
+    number, magnitude = match[1], match[2]
+    if (number in _RESOLUTIONS and magnitude in "Kk") or not counts(match.string, match.end()):
+        return match.group()
+    return f"{number} {_MAGNITUDES[magnitude]}"

@@ -1,0 +1,126 @@
+"""Abbreviations, addresses of the net and Roman numerals of other languages, before their numbers are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Final
+
+from engines.text.normalize.tongues.shorthand_words import LANGUAGES, Shorthand
+
+_ROMAN: Final = r"(?=[IVX])X{0,3}(?:IX|IV|V?I{0,3})"
+_VALUES: Final = {"I": 1, "V": 5, "X": 10}
+
+_LABEL: Final = r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}"
+_DOMAINS: Final = (
+    "com|org|net|io|eu|info|edu|gov|app|dev|tv|me|biz|museum|local|lan|de|at|ch|li|fr|be|lu|es|mx|ar|cl|co|pe|it|pt|br|cn|hk|"
+    "tw|uk|us|jp|nl|pl|pdf|txt|jpg|png|mp3|json|xml|csv|html?|docx?|xlsx?|zip|py|js|toml|example"
+)
+_URL: Final = re.compile(
+    r"(?<![A-Za-z0-9_@])(?:https?|ftp|mqtts?|wss?)://([^\s<>\"“”|\u3000-\u9fff]{1,2000})", re.IGNORECASE
+)
+_MAIL: Final = re.compile(
+    rf"(?<![A-Za-z0-9_.+%@-])(?:mailto:)?([A-Za-z0-9_.+%-]{{1,64}})@({_LABEL}(?:\.{_LABEL}){{1,6}})(?![A-Za-z0-9_@-])"
+)
+_HOST: Final = re.compile(
+    rf"(?<![A-Za-z0-9_@./\\-])((?:{_LABEL}\.){{1,6}}(?i:{_DOMAINS}))((?:/[A-Za-z0-9_.~%-]{{1,80}}){{0,8}}/?)(?![A-Za-z0-9_@])"
+)
+_TRAILING: Final = ".,;:!?)]}'’\"。，；！？"
+_TAG: Final = re.compile(r"(?<![\w#&])#(?=[^\W\d_])")
+
+
+def shorthand(language: str) -> Callable[[str], str] | None:
+    """Return what puts a language's abbreviations and addresses into words, None where nothing is known of it.
+
+    `language` in two letters. The function is pure, takes time linear to its text, and may be called by any thread.
+    """
+    words = LANGUAGES.get("zh" if language == "cmn" else language)
+    return None if words is None else partial(_read, words)
+
+
+def _read(words: Shorthand, text: str) -> str:
+    if "." in text or "@" in text:
+        text = _URL.sub(lambda match: _url(words, match[1]), text)
+        text = _MAIL.sub(lambda match: f"{_spelled(words, match[1])} {words.at} {_spelled(words, match[2])}", text)
+        text = _HOST.sub(lambda match: _host(words, match), text)
+    text = _TAG.sub("Hashtag ", text)
+    for pattern, said in _patterns(words):
+        text = pattern.sub(said, text)
+    return text
+
+
+def _url(words: Shorthand, address: str) -> str:
+    """Return what one would say of an address: no scheme, no query."""
+    short = re.split(r"[?#]", address, maxsplit=1)[0]
+    tail = address[len(address.rstrip(_TRAILING)) :]
+    return _spelled(words, short.rstrip(_TRAILING + "/").removeprefix("www.")) + tail
+
+
+def _host(words: Shorthand, match: re.Match[str]) -> str:
+    path = match[2]
+    tail = path[len(path.rstrip(".")) :]
+    return _spelled(words, match[1] + path.rstrip("./")) + tail
+
+
+def _spelled(words: Shorthand, address: str) -> str:
+    signs = {".": words.dot, "/": words.slash, "-": words.dash, "_": words.underscore, ":": words.colon, "@": words.at}
+    apart = re.sub(r"[./_:@-]", lambda sign: f" {signs[sign.group()]} ", address)
+    return " ".join(re.sub(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])|[^\w\s]", " ", apart).split())
+
+
+@lru_cache(maxsize=8)
+def _patterns(words: Shorthand) -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]:
+    made: list[tuple[re.Pattern[str], Callable[[re.Match[str]], str]]] = []
+    if words.signs:
+        any_sign = "|".join(re.escape(sign) for sign in words.signs)
+        made.append((re.compile(rf" ?({any_sign}) ?"), lambda match: f" {words.signs[match[1]]} "))
+    if words.days:
+        day = "|".join(words.days)
+        made.append(
+            (
+                re.compile(rf"(?<!\w)({day})\.? ?[-–] ?({day})(?:\.|(?!\w))"),
+                lambda match: f"{words.days[match[1]]} {words.until} {words.days[match[2]]}",
+            )
+        )
+    if words.titles:
+        title = "|".join(words.titles)
+        made.append(
+            (
+                re.compile(rf"(?<!\w)({title})(?:\. ?| )(?=[^\W\d_])(?=[A-ZÄÖÜÉÈÁÍÓÚÇ])"),
+                lambda match: words.titles[match[1]] + " ",
+            )
+        )
+    made += [(re.compile(pattern), partial(_expanded, said=said)) for pattern, said in words.phrases]
+    made += [(_written(short), partial(_said, said=said)) for short, said in words.abbreviations.items()]
+    made += [
+        (re.compile(pattern.replace("ROMAN", f"({_ROMAN})")), partial(_in_figures, form=form))
+        for pattern, form in words.romans
+    ]
+    return tuple(made)
+
+
+def _written(short: str) -> re.Pattern[str]:
+    """Return the pattern of an abbreviation, its spaces optional, its first letter in either case."""
+    first, rest = short[0], re.escape(short[1:]).replace(r"\ ", " ?")
+    start = f"[{first}{first.upper()}]" if first.isalpha() else re.escape(first)
+    return re.compile(rf"(?<![\w.]){start}{rest}(?!\w)")
+
+
+def _said(match: re.Match[str], said: str) -> str:
+    """Return the words; where nothing follows, the full stop was the sentence's too."""
+    ends = not match.string[match.end() :].strip("\"'”»)") or match.string[match.end() : match.end() + 1] == "\n"
+    words = said[0].upper() + said[1:] if match.group()[0].isupper() and said[0].islower() else said
+    return words + ("." if ends and match.group().endswith(".") else "")
+
+
+def _expanded(match: re.Match[str], said: str) -> str:
+    return match.expand(said)
+
+
+def _in_figures(match: re.Match[str], form: Callable[[str, int], str]) -> str:
+    """Put the numeral into figures, for the rules of numbers; the group before it stays, the name in it tells how."""
+    before, numeral = match[1], match[2]
+    figures = [_VALUES[letter] for letter in numeral]
+    number = sum(-one if one < after else one for one, after in zip(figures, [*figures[1:], 0], strict=True))
+    return before + form(before, number)
