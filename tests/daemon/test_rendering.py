@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from simulators import tiny_voice
+from simulators.random_watermark import random_watermark
 
 from daemon.errors import RenderQueueFullError, StoppedError
 from daemon.framing import Framing
@@ -33,6 +34,7 @@ from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text import reading
 from engines.text.phonemes import Phonemizer
 from engines.vits import VitsVoice
+from engines.watermark_files import Watermark
 
 TIMEOUT_S = 60
 GAIN = 0.25
@@ -67,7 +69,16 @@ class Consumer:
 
 
 class Rig:
-    def __init__(self, folder: Path, *, threads: int = 2, capacity: int = 10, idle_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        threads: int = 2,
+        capacity: int = 10,
+        idle_s: float = TIMEOUT_S,
+        watermark: Watermark | None = None,
+    ) -> None:
+        self.watermark = watermark
         self.store = PackStore(folder / "packs")
         self.pack = importer.import_voice(piper.find(str(tiny_voice.write(folder))), self.store)
         self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
@@ -81,6 +92,7 @@ class Rig:
             threads=threads,
             capacity=capacity,
             idle_s=idle_s,
+            watermark=watermark,
         )
         self.renderers.start()
 
@@ -118,8 +130,8 @@ class Rig:
         ):
             delivery = Preferences().delivery(voice.info, **options)  # type: ignore[arg-type]
             parts = []
-            chunks = Synthesizer(phonemizer, pool).chunks(Utterance(text, delivery, seed), voice, Tally())
-            for chunk in chunks:
+            synthesizer = Synthesizer(phonemizer, pool, watermark=self.watermark)
+            for chunk in synthesizer.chunks(Utterance(text, delivery, seed), voice, Tally()):
                 parts.append(chunk.samples.copy())
                 chunk.release()
         return np.concatenate(parts)
@@ -143,6 +155,17 @@ def make(tmp_path: Path) -> Iterator[Make]:
             return stack.enter_context(contextlib.closing(Rig(tmp_path, **options)))  # type: ignore[arg-type]
 
         yield rig
+
+
+def test_several_at_once_are_each_marked_as_if_alone(make: Make) -> None:
+    rig = make(watermark=random_watermark())
+    consumers = [Consumer() for _ in range(3)]
+    for consumer in consumers:
+        rig.submit(consumer)
+    assert all(rig.ended().mark_s for _ in consumers)
+    expected = rig.expected()
+    for consumer in consumers:
+        np.testing.assert_allclose(consumer.sound, expected, atol=1e-4)
 
 
 def test_a_rendered_command_has_its_chimes(make: Make) -> None:

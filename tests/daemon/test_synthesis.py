@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from simulators import tiny_voice
+from simulators.random_watermark import random_watermark
 
 from daemon.cache import Keeper, PhraseCache
 from daemon.framing import Framing
@@ -37,6 +38,7 @@ from engines.synthesizer import Synthesizer
 from engines.text import reading
 from engines.text.phonemes import Phonemizer
 from engines.vits import VitsVoice
+from engines.watermark_files import Watermark
 
 TIMEOUT_S = 20
 TEXT = "the quick brown fox jumps over the lazy dog and then does it again"
@@ -61,7 +63,7 @@ class RecordingSink(NullSink):
 class Voice:
     """Engine thread, player and cache over a tiny voice."""
 
-    def __init__(self, folder: Path, phrases: tuple[str, ...] = ()) -> None:
+    def __init__(self, folder: Path, phrases: tuple[str, ...] = (), watermark: Watermark | None = None) -> None:
         store = PackStore(folder / "packs")
         importer.import_voice(piper.find(str(tiny_voice.write(folder))), store)
         self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
@@ -74,7 +76,9 @@ class Voice:
         self.player = Player(self.sink, self.posted.put)
         shelf = VoiceShelf(store, Preferences(engine=Wanted(threads=1)))
         self.engine = SynthesisThread(
-            lambda: Engines(Synthesizer(self.phonemizer, self.pool, self.precedence), shelf, shelf.close),
+            lambda: Engines(
+                Synthesizer(self.phonemizer, self.pool, self.precedence, watermark=watermark), shelf, shelf.close
+            ),
             self.player,
             Kept(self.cache, self.keeper, phrases),
             self.posted.put,
@@ -129,8 +133,8 @@ Make = Callable[..., Voice]
 def make(tmp_path: Path) -> Iterator[Make]:
     with contextlib.ExitStack() as stack:
 
-        def run(*phrases: str) -> Voice:
-            return stack.enter_context(contextlib.closing(Voice(tmp_path, phrases)))
+        def run(*phrases: str, watermark: Watermark | None = None) -> Voice:
+            return stack.enter_context(contextlib.closing(Voice(tmp_path, phrases, watermark)))
 
         yield run
 
@@ -145,6 +149,18 @@ def test_the_second_saying_is_kept_and_the_third_is_it(make: Make) -> None:
     np.testing.assert_array_equal(again[PERIOD:], sound[PERIOD:])  # after the ramp that what begins with a jump gets
     assert third.audio_s == second.audio_s
     assert third.compute_s < second.compute_s
+
+
+def test_a_marked_phrase_is_kept_with_its_mark(make: Make) -> None:
+    voice = make(watermark=random_watermark())
+    voice.say()
+    second, sound = voice.say()
+    voice.until_kept(1)
+    third, again = voice.say()
+    assert third.cached
+    np.testing.assert_array_equal(again[PERIOD:], sound[PERIOD:])
+    assert second.mark_s
+    assert third.mark_s == 0
 
 
 def test_another_volume_is_another_recording(make: Make) -> None:
