@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from daemon import app, bench, cli_explain, cli_simulate, cli_views, cli_voice, journald
+from daemon import app, bench, cli_explain, cli_simulate, cli_views, cli_voice, cli_watermark, journald
 from daemon.command_fields import LARGEST_VOLUME
 from daemon.commands import Speak
 from daemon.config import Config, load
@@ -73,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     say.set_defaults(action=_say)
 
     cli_voice.add_to(commands)
+    cli_watermark.add_to(commands)
     cli_views.add_to(commands)
     cli_explain.add_to(commands)
     cli_simulate.add_to(commands)

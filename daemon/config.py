@@ -71,6 +71,7 @@ __all__ = [
     "renders_folder",
     "section_keys",
     "state_folder",
+    "watermark_folder",
 ]
 
 DEFAULT_PATH: Final = Path("/etc/speakd/speakd.toml")
@@ -154,6 +155,11 @@ def renders_folder(config: Config) -> Path:
 def recordings_folder(config: Config) -> Path:
     """Tell where recordings of what was said are put: as configured, else in the state folder."""
     return Path(config.recorder.folder) if config.recorder.folder else state_folder() / "recordings"
+
+
+def watermark_folder() -> Path:
+    """Tell where the graphs of the watermark lie: in the state folder."""
+    return state_folder() / "watermark"
 
 
 def phrases_folder(config: Config) -> Path:

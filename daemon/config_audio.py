@@ -81,6 +81,11 @@ class AudioConfig(Section):
         le=-10.0,
         description="Loudness to which each voice is brought, and each chime; LUFS (EBU R 128), -23 being broadcast's",
     )
+    watermark: bool = Field(
+        default=False,
+        description="Whether speech carries an inaudible mark by which programs can tell that it is synthetic; "
+        "`speakd watermark add` installs it",
+    )
     path: Text = Field(default="", description=f'WAV file to write for output "wav"; {TEXT}')
 
     @field_validator("path")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Final
 
-from daemon.config import Config, packs_folder, plans_folder
+from daemon.config import Config, packs_folder, plans_folder, watermark_folder
 from daemon.config_text_section import normalizer_of
 from daemon.plan_rebuild import rebuild_if_stale
 from daemon.synthesis import Engines
@@ -19,6 +19,7 @@ from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.gaps import gaps
 from engines.text.phonemes import Phonemizer
 from engines.text.reading import Front
+from engines.watermark_files import Watermark, open_watermark
 
 BUFFER_FRAMES: Final = 4 * RATE
 """Four seconds: the largest window, most of an ordinary sentence. Longer ones would save hardly any margins."""
@@ -33,6 +34,7 @@ def make_engines(
     precedence: Precedence | None = None,
     put_aside: str = "",
     front: Front | None = None,
+    watermark: Watermark | None = None,
 ) -> Engines:
     """Open the GPU where there is one to be used, allocate the buffers, load and warm the default voice.
 
@@ -49,13 +51,19 @@ def make_engines(
         opened.callback(pool.close)
         shelf = VoiceShelf(PackStore(packs_folder(config)), preferred, gpu)
         opened.callback(shelf.close)
-        synthesizer = Synthesizer(phonemizer, pool, precedence, front or Front(normalizer_of(config.text)))
+        front = front or Front(normalizer_of(config.text))
+        synthesizer = Synthesizer(phonemizer, pool, precedence, front, watermark or watermark_of(config))
         voice = shelf.get()
         synthesizer.warm_up(voice)
         for chunk in synthesizer.chunks(Utterance(_WARM_UP_TEXT, shelf.delivery(voice), seed=0), voice, Tally()):
             chunk.release()
         memory = (lambda: None) if gpu is None else gpu.memory
         return Engines(synthesizer, shelf, opened.pop_all().close, memory)
+
+
+def watermark_of(config: Config) -> Watermark | None:
+    """Load the watermark where speech is to carry it. WatermarkError where it is not installed."""
+    return open_watermark(watermark_folder()) if config.audio.watermark else None
 
 
 def _rebuild(config: Config, preferred: Preferences, gpu: Gpu, opened: ExitStack) -> None:

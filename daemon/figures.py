@@ -10,7 +10,7 @@ from typing import Final
 from daemon.disks import DiskState
 from daemon.events import Event, Failed, Finished, Rejected, Started
 from daemon.histogram import Ratio, Rolling
-from daemon.inbox import Inbox, PlaybackEnded, PlaybackStarted, SynthesisEnded
+from daemon.inbox import Inbox, PlaybackEnded, PlaybackStarted, RenderEnded, SynthesisEnded
 from daemon.stages import Stages
 from daemon.telemetry_messages import Disk, Latency, Memory, Percentiles, SelfCheck, Telemetry, VoiceLoads
 from engines.voice_memory import Loads
@@ -77,11 +77,12 @@ class Figures:
         self._rtf = Ratio()
         self._cached = Ratio()
         self._drops = Ratio()
+        self._marking = Ratio()
         self._energy = Ratio()
         self._dropped = self._packets = 0
         self._speaking_since: float | None = None
         self._spoke_s = 0.0  # since the last reading
-        self._utterances = self._failed = self._rejected = self._hits = 0
+        self._utterances = self._failed = self._rejected = self._hits = self._marked = 0
 
     def take(self, message: Inbox, now: float) -> None:
         """Count what a thread told."""
@@ -94,6 +95,8 @@ class Figures:
                 self._energy.add(0.0, audio_s, now)
             case SynthesisEnded():
                 self._synthesized(message, now)
+            case RenderEnded(error=None, audio_s=audio_s, mark_s=float(mark_s)):
+                self._mark(mark_s, audio_s, now)
             case _:
                 pass
 
@@ -153,6 +156,8 @@ class Figures:
             underruns=vitals.underruns,
             encoder_packets=vitals.encoder_packets,
             encoder_drops=vitals.encoder_drops,
+            watermarked=self._marked,
+            watermark_rtf=_rounded(self._marking.value(now), 4),
             queue=vitals.queue,
             rendering=vitals.rendering,
             speaking=vitals.speaking,
@@ -188,11 +193,18 @@ class Figures:
             return
         self._hits += message.cached
         self._cached.add(float(message.cached), 1.0, now)
+        if message.mark_s is not None:
+            self._mark(message.mark_s, 0.0 if message.cached else message.audio_s, now)
         if not message.cached:
             self._rtf.add(message.compute_s, message.audio_s, now)
         under_way = self._of(message.id)
         under_way.stages = stages
         self._settle(message.id, under_way, now)
+
+    def _mark(self, mark_s: float, audio_s: float, now: float) -> None:
+        """Count an utterance that carries the watermark; `audio_s` of it were marked now."""
+        self._marked += 1
+        self._marking.add(mark_s, audio_s, now)
 
     def _settle(self, command_id: str, found: _UnderWay, now: float) -> None:
         """Count the stages once all of them are known."""

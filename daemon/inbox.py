@@ -142,6 +142,8 @@ class SynthesisEnded:
     """Time in which voices were loaded for it."""
     stages: Stages | None = None
     """None where it is no speech that began here: a sound, or what goes on after an interruption."""
+    mark_s: float | None = None
+    """Of `compute_s`, the time that the watermark took: 0 for a kept phrase; None where the speech has none."""
 
     @property
     def rtf(self) -> float | None:
@@ -201,6 +203,8 @@ class RenderEnded:
     location: str = ""
     """See `RenderStarted`."""
     fallback: str = ""
+    mark_s: float | None = None
+    """See `SynthesisEnded`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from engines.text.phonemes import Phonemizer
 from engines.text.reading import Front
 from engines.text.ssml import script_of
 from engines.voice_plans import RENDER_FRAMES
+from engines.watermark_files import Watermark
 
 _BUFFERS: Final = 4
 """Of each thread. All but one, of 385 kB each, are touched only where a chime follows, into which the end is mixed."""
@@ -101,10 +102,11 @@ class Renderers:
         capacity: int,
         idle_s: float = IDLE_S,
         front: Front | None = None,
+        watermark: Watermark | None = None,
     ) -> None:
         """Own voices and phonemizer: what is heard has its own, and never waits for a text of these.
 
-        `front`: see `Synthesizer`.
+        `front`, `watermark`: see `Synthesizer`.
         """
         self._voices = voices
         self._phonemizer = phonemizer
@@ -113,6 +115,7 @@ class Renderers:
         self._capacity = capacity
         self._idle_s = idle_s
         self._front = front
+        self._watermark = watermark
         self._orders: queue.SimpleQueue[RenderOrder | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._going = threading.Event()
@@ -170,7 +173,7 @@ class Renderers:
                 return
             if synthesizer is None:
                 pool = HostBufferPool(buffers=_BUFFERS, capacity=RENDER_FRAMES, limit_bytes=_BUFFERS_BYTES)
-                synthesizer = Synthesizer(self._phonemizer, pool, front=self._front)
+                synthesizer = Synthesizer(self._phonemizer, pool, front=self._front, watermark=self._watermark)
             self._post(self._render(order, synthesizer))
 
     def _render(self, order: RenderOrder, synthesizer: Synthesizer) -> RenderEnded:
@@ -208,8 +211,15 @@ class Renderers:
                 error = StoppedError()
         except (SpeechError, DeviceError, DaemonError, OSError) as failure:
             error = failure
-        warnings = tuple(tally.warnings)
-        return RenderEnded(order.job.id, time.monotonic(), seconds(tally.frames), tally.compute_s, error, warnings)
+        return RenderEnded(
+            order.job.id,
+            time.monotonic(),
+            seconds(tally.frames),
+            tally.compute_s,
+            error,
+            tuple(tally.warnings),
+            mark_s=None if cut else tally.mark_s,
+        )
 
 
 class _Renderer(Worker):

@@ -16,7 +16,7 @@ from daemon.cache import Keeper, PhraseCache
 from daemon.chimes import Chimes
 from daemon.config import Config, packs_folder, phrases_folder, plans_folder, recordings_folder
 from daemon.config_text_section import normalizer_of
-from daemon.engine_room import BUFFER_FRAMES, make_engines, preferences
+from daemon.engine_room import BUFFER_FRAMES, make_engines, preferences, watermark_of
 from daemon.errors import DaemonError
 from daemon.events import Event, Settings, VoiceInfo
 from daemon.figures import Vitals
@@ -95,6 +95,7 @@ class Service:
         `topic_of` names the topic of a command's stream, whose pages come through the inbox. `put_aside`: 'int8' or
         'trt', which must not compute voices.
         """
+        watermark = watermark_of(config)
         self._report = report
         self.inbox: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
         lexica = Lexica(Path(config.lexicon.folder), journal)
@@ -116,6 +117,7 @@ class Service:
             threads=min(_MOST_RENDERERS, len(os.sched_getaffinity(0))),
             capacity=config.render.max_renders,
             front=front,
+            watermark=watermark,
         )
         self._ducking = ducking_of(config, self.inbox.put)
         self._player = Player(
@@ -128,7 +130,7 @@ class Service:
         self._kept = self._make_cache(config) if config.cache.enabled else None
         self._recorder = self._make_recorder(config) if config.recorder.enabled else None
         self._engine = SynthesisThread(
-            partial(make_engines, config, self._phonemizer, self._precedence, put_aside, front),
+            partial(make_engines, config, self._phonemizer, self._precedence, put_aside, front, watermark),
             self._player,
             self._kept,
             self.inbox.put,

@@ -272,6 +272,7 @@ class SynthesisThread(Worker):
                 precision=voice.precision,
                 load_s=self._shelf.load_s - loaded_s,
                 stages=None if job.start or order.clip is not None else stages_of(tally, begun_at),
+                mark_s=0.0 if phrase.recording is not None and self._synthesizer.watermark else tally.mark_s,
             )
         )
         return True, None

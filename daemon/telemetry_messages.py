@@ -146,6 +146,10 @@ class Telemetry(Model):
     encoder_packets: int | None = None
     encoder_drops: int | None = None
     """Pieces of streams that were lost, since the start."""
+    watermarked: int = 0
+    """Utterances that carry the watermark, since the start: kept phrases, files and streams too."""
+    watermark_rtf: float | None = None
+    """Time that the watermark took per time of speech, of the last hour; null where nothing was marked."""
     queue: int
     """Waiting for the loudspeaker."""
     rendering: int

@@ -82,6 +82,10 @@ class SpeakerError(SpeechError):
         )
 
 
+class WatermarkError(SpeechError):
+    """The watermark cannot be had. The text says what to do."""
+
+
 class StyleError(SpeechError):
     """A style is not there, cannot be blended, or is none at all."""
 

@@ -20,12 +20,16 @@ from engines.errors import excerpt
 from engines.precedence import Precedence
 from engines.runtime.ort import giving_back
 from engines.spoken import Piece
+from engines.tally import Tally
 from engines.text.gaps import divided
 from engines.text.phonemes import Phonemizer
 from engines.text.reading import Front, Reader, Sentence
 from engines.text.script import Passage, Script, plain
 from engines.vits import Delivery, Noise
 from engines.voice import Voice
+from engines.watermark_files import Watermark
+
+__all__ = ["Cast", "Synthesizer", "Tally", "Utterance"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -39,10 +43,6 @@ _SILENCE: Final = np.zeros(1, np.float32)
 
 _POOL_POLL_S: Final = 0.1
 """How long a wait for a free buffer lasts before a stop is looked for."""
-
-
-_MOST_WARNINGS: Final = 10
-"""Of one utterance that are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,36 +61,6 @@ class Utterance:
     def script(self) -> Script:
         """Give it as a script."""
         return plain(self.text) if isinstance(self.text, str) else self.text
-
-
-@dataclass(slots=True)
-class Tally:
-    """What an utterance has taken so far. Written by the synthesizing thread."""
-
-    frames: int = 0
-    compute_s: float = 0.0
-    """Time in phonemizer and engines; waiting for a buffer is not counted."""
-    first_s: float | None = None
-    """The part of it until the first chunk."""
-    first_at: float | None = None
-    """When that was there, in seconds of `time.monotonic`."""
-    text_s: float = 0.0
-    """Of `first_s`, the time in the phonemizer; of the rest no such account is kept."""
-    acoustic_s: float = 0.0
-    """Of `first_s`, the time in the acoustic part."""
-    words: list[int] = field(default_factory=list)
-    """The first frame of each word, known before its samples are."""
-    sentences: list[int] = field(default_factory=list)
-    """The first frame of each sentence, likewise; a pause between two and a sound that is played are one each."""
-    marks: list[tuple[int, str]] = field(default_factory=list)
-    """The frame and name of each mark, likewise."""
-    warnings: list[str] = field(default_factory=list)
-    """What could not be said as it was meant, each once."""
-
-    def warn(self, text: str) -> None:
-        """Take note of something that its author should know."""
-        if text not in self.warnings and len(self.warnings) < _MOST_WARNINGS:
-            self.warnings.append(text)
 
 
 Cast: TypeAlias = Callable[[Passage], tuple[Voice, Delivery]]
@@ -112,17 +82,24 @@ class Synthesizer:
     """Speaks with one voice at a time; for one thread."""
 
     def __init__(
-        self, phonemizer: Phonemizer, pool: BufferPool, precedence: Precedence | None = None, front: Front | None = None
+        self,
+        phonemizer: Phonemizer,
+        pool: BufferPool,
+        precedence: Precedence | None = None,
+        front: Front | None = None,
+        watermark: Watermark | None = None,
     ) -> None:
         """`precedence`: within its `urgent`, others may compute while this one waits for a buffer.
 
-        `front`: how the owner wants texts to be read.
+        `front`: how the owner wants texts to be read. `watermark`: what all speech is to carry.
         """
         self._reader = Reader(phonemizer, front)
         self._clip = (front or Front()).clip
         self.pool: Final = pool
         """Whence the chunks' buffers come."""
         self._precedence = precedence
+        self.watermark: Final = watermark
+        self._marker = watermark.marker() if watermark else None
         self._missed: set[tuple[str, str]] = set()
         self.capacity: Final = pool.capacity
         """Frames of the largest chunk."""
@@ -130,8 +107,8 @@ class Synthesizer:
         """Whether sentences from now on take fewer, larger windows. May be set from any thread."""
 
     def fingerprint(self, language: str) -> str:
-        """See `Reader.fingerprint`."""
-        return self._reader.fingerprint(language)
+        """Tell apart how texts are read, see `Reader.fingerprint`, and with what speech is marked."""
+        return self._reader.fingerprint(language) + (self.watermark.digest if self.watermark else "")
 
     def chunks(
         self,
@@ -148,6 +125,23 @@ class Synthesizer:
         for its phoneme ids, instead of the seed. With the same seed, `start` leaves out the first frames: windows
         that hold nothing else are not even computed. SpeechError ends the utterance, not the synthesizer.
         """
+
+        def speak(start: int) -> Iterator[AudioChunk]:
+            return self._chunks(utterance, voice, tally, stopped, noise, start)
+
+        if self._marker is None:
+            return speak(start)
+        return self._marker.marked(speak, tally, lambda: self._free_buffer(stopped), start)
+
+    def _chunks(
+        self,
+        utterance: Utterance,
+        voice: Voice | Cast,
+        tally: Tally,
+        stopped: Callable[[], bool],
+        noise: Callable[[list[int]], Noise] | None,
+        start: int,
+    ) -> Iterator[AudioChunk]:
         cast: Cast = (lambda _: (voice, utterance.delivery)) if isinstance(voice, Voice) else voice
         rng = np.random.Generator(np.random.SFC64(utterance.seed))
         script = divided(utterance.script, utterance.delivery.gaps)

@@ -86,6 +86,26 @@ def import_kokoro_voices() -> Path:
 
 
 @pytest.fixture(scope="session")
+def watermark_state() -> Path:
+    """Give a state folder with the real watermark in it, its package downloaded once (34 MB) and kept between sessions.
+
+    SPEAKD_TEST_PERTH: where its wheel is already.
+    """
+    from daemon.cli_watermark import install  # noqa: PLC0415  most tests need none
+    from engines.errors import WatermarkError  # noqa: PLC0415
+    from engines.watermark_files import DETECTOR_FILE, MARKER_FILE, check  # noqa: PLC0415
+
+    state = packs_cache().with_name(packs_cache().name + "-watermark")
+    try:
+        for name in (MARKER_FILE, DETECTOR_FILE):
+            check(state / "watermark", name)
+    except WatermarkError:
+        wheel = os.environ.get("SPEAKD_TEST_PERTH")
+        install(Path(wheel) if wheel else None, state / "watermark")
+    return state
+
+
+@pytest.fixture(scope="session")
 def cuda_driver(tmp_path_factory: pytest.TempPathFactory) -> SimulatedDriver:
     """Put the simulated CUDA driver into this process, before PyCUDA is imported."""
     return SimulatedDriver(build(tmp_path_factory.mktemp("cuda")))

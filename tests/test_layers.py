@@ -59,6 +59,7 @@ IMPORT_TIME_ONLY = {
         "engines/vits_fixed.py",
         "engines/vits_graph.py",
         "engines/vits_static.py",
+        "engines/watermark_graph.py",
     )
 }
 """Needed to import or build a voice, never by a daemon that speaks."""

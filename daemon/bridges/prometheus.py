@@ -202,6 +202,7 @@ def _counts(figures: Telemetry) -> list[tuple[str, str, float | None]]:
         ("underruns", "Gaps in speech that was being heard", figures.underruns),
         ("encoder_packets", "Pieces of streams that were sent", figures.encoder_packets),
         ("encoder_drops", "Pieces of streams that were lost", figures.encoder_drops),
+        ("watermarked", "Utterances that carry the watermark", figures.watermarked),
         ("restarts", "Beginnings without a clean end before", figures.restarts),
         ("written_bytes", "By the daemon to its disks", None if disk.written_mb is None else disk.written_mb * _MB),
         ("telemetry_lost", "Messages given up while the broker was away", figures.lost),
@@ -236,6 +237,7 @@ def _values(figures: Telemetry) -> list[tuple[str, str, float | None]]:
     return [
         ("uptime_seconds", "Since the daemon's start", figures.uptime_s),
         ("real_time_factor", "Computing time per time of speech, of the last hour", figures.rtf),
+        ("watermark_real_time_factor", "Of it, what the watermark took", figures.watermark_rtf),
         ("queue", "Commands that wait for the loudspeaker", figures.queue),
         ("rendering", "Commands that are rendered or wait for that", figures.rendering),
         ("speaking", "1 while it speaks", figures.speaking),

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from daemon.config import Config, packs_folder, plans_folder
+from daemon.config import Config, packs_folder, plans_folder, watermark_folder
 from daemon.engine_room import BUFFER_FRAMES
 from daemon.events import Status
 from daemon.views.finding import Finding
@@ -15,10 +15,11 @@ from device.alsa import AlsaSink
 from device.errors import DeviceError, SinkError
 from device.format import RATE
 from engines.backends import Gpu
-from engines.errors import EngineError, SpeechError
+from engines.errors import EngineError, SpeechError, WatermarkError
 from engines.pack import BrokenPack, PackStore
 from engines.precision_report import chosen_precision
 from engines.runtime.ort import OrtEngine
+from engines.watermark_files import MARKER_FILE, check
 
 _CARDS: Final = Path("/proc/asound/cards")
 _TONE_HZ: Final = 440.0
@@ -44,6 +45,18 @@ def voice(config: Config) -> list[Finding]:
     others = [name for name in store.names() if name != pack.info.name]
     also = f"; also {', '.join(others)}" if others else ""
     return [*findings, Finding("voice", "ok", f"{pack.info.name} speaks, its files are whole{also}")]
+
+
+def watermark(config: Config) -> list[Finding]:
+    """Tell whether speech can be marked, where it is to be."""
+    if not config.audio.watermark:
+        return []
+    try:
+        check(watermark_folder(), MARKER_FILE)
+    except WatermarkError as error:
+        mend = "speakd watermark add, or set audio.watermark = false"
+        return [Finding("watermark", "fault", str(error), mend)]
+    return [Finding("watermark", "ok", "all speech is marked as synthetic")]
 
 
 def backend(config: Config, status: Status | None) -> list[Finding]:

@@ -50,6 +50,7 @@ KEYS = {
         "night_volume",
         "duck_db",
         "loudness_lufs",
+        "watermark",
         "path",
     ],
     "voice": [

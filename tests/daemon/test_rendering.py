@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 from simulators import tiny_voice
+from simulators.random_watermark import random_watermark
 
 from daemon.errors import RenderQueueFullError, StoppedError
 from daemon.framing import Framing
@@ -32,6 +33,7 @@ from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text import reading
 from engines.text.phonemes import Phonemizer
 from engines.vits import VitsVoice
+from engines.watermark_files import Watermark
 
 TIMEOUT_S = 60
 GAIN = 0.25
@@ -66,7 +68,16 @@ class Consumer:
 
 
 class Rig:
-    def __init__(self, pack: Pack, *, threads: int = 2, capacity: int = 10, idle_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        pack: Pack,
+        *,
+        threads: int = 2,
+        capacity: int = 10,
+        idle_s: float = TIMEOUT_S,
+        watermark: Watermark | None = None,
+    ) -> None:
+        self.watermark = watermark
         self.pack = pack
         self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
         self.loaded = threading.Semaphore(0)
@@ -79,6 +90,7 @@ class Rig:
             threads=threads,
             capacity=capacity,
             idle_s=idle_s,
+            watermark=watermark,
         )
         self.renderers.start()
 
@@ -116,8 +128,8 @@ class Rig:
         ):
             delivery = Preferences().delivery(voice.info, **options)  # type: ignore[arg-type]
             parts = []
-            chunks = Synthesizer(phonemizer, pool).chunks(Utterance(text, delivery, seed), voice, Tally())
-            for chunk in chunks:
+            synthesizer = Synthesizer(phonemizer, pool, watermark=self.watermark)
+            for chunk in synthesizer.chunks(Utterance(text, delivery, seed), voice, Tally()):
                 parts.append(chunk.samples.copy())
                 chunk.release()
         return np.concatenate(parts)
@@ -147,6 +159,17 @@ def make(pack: Pack) -> Iterator[Make]:
             return stack.enter_context(contextlib.closing(Rig(pack, **options)))  # type: ignore[arg-type]
 
         yield rig
+
+
+def test_several_at_once_are_each_marked_as_if_alone(make: Make) -> None:
+    rig = make(watermark=random_watermark())
+    consumers = [Consumer() for _ in range(3)]
+    for consumer in consumers:
+        rig.submit(consumer)
+    assert all(rig.ended().mark_s for _ in consumers)
+    expected = rig.expected()
+    for consumer in consumers:
+        np.testing.assert_allclose(consumer.sound, expected, atol=1e-4)
 
 
 def test_a_rendered_command_has_its_chimes(make: Make) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from simulators import tiny_voice
+from simulators.random_watermark import random_watermark
 
 from daemon.cache import Keeper, PhraseCache
 from daemon.framing import Framing
@@ -38,6 +39,7 @@ from engines.synthesizer import Synthesizer
 from engines.text import reading
 from engines.text.phonemes import Phonemizer
 from engines.vits import VitsVoice
+from engines.watermark_files import Watermark
 from engines.windows import Speed
 
 TIMEOUT_S = 60
@@ -63,7 +65,15 @@ class RecordingSink(NullSink):
 class Voice:
     """Engine thread, player and cache over a tiny voice."""
 
-    def __init__(self, folder: Path, store: PackStore, phrases: tuple[str, ...] = (), *, capacity: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        store: PackStore,
+        phrases: tuple[str, ...] = (),
+        watermark: Watermark | None = None,
+        *,
+        capacity: int,
+    ) -> None:
         self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
         self.sink = RecordingSink()
         self.precedence = Precedence()
@@ -74,7 +84,9 @@ class Voice:
         self.player = Player(self.sink, self.posted.put)
         shelf = VoiceShelf(store, Preferences(engine=Wanted(threads=1)))
         self.engine = SynthesisThread(
-            lambda: Engines(Synthesizer(self.phonemizer, self.pool, self.precedence), shelf, shelf.close),
+            lambda: Engines(
+                Synthesizer(self.phonemizer, self.pool, self.precedence, watermark=watermark), shelf, shelf.close
+            ),
             self.player,
             Kept(self.cache, self.keeper, phrases),
             self.posted.put,
@@ -139,8 +151,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> PackStore:
 def make(tmp_path: Path, store: PackStore) -> Iterator[Make]:
     with contextlib.ExitStack() as stack:
 
-        def run(*phrases: str, capacity: int = 20 * PERIOD) -> Voice:
-            return stack.enter_context(contextlib.closing(Voice(tmp_path, store, phrases, capacity=capacity)))
+        def run(*phrases: str, watermark: Watermark | None = None, capacity: int = 20 * PERIOD) -> Voice:
+            voice = Voice(tmp_path, store, phrases, watermark, capacity=capacity)
+            return stack.enter_context(contextlib.closing(voice))
 
         yield run
 
@@ -156,6 +169,18 @@ def test_the_second_saying_is_kept_and_the_third_is_it(make: Make, monkeypatch: 
     np.testing.assert_array_equal(again[PERIOD:], sound[PERIOD:])  # after the ramp that what begins with a jump gets
     assert third.audio_s == second.audio_s
     assert not written, "nothing is computed"
+
+
+def test_a_marked_phrase_is_kept_with_its_mark(make: Make) -> None:
+    voice = make(watermark=random_watermark())
+    voice.say()
+    second, sound = voice.say()
+    voice.until_kept(1)
+    third, again = voice.say()
+    assert third.cached
+    np.testing.assert_array_equal(again[PERIOD:], sound[PERIOD:])
+    assert second.mark_s
+    assert third.mark_s == 0
 
 
 def test_another_volume_is_another_recording(make: Make) -> None:

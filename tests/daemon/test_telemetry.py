@@ -16,6 +16,7 @@ from daemon.inbox import (
     PlaybackEnded,
     PlaybackStarted,
     ReadingTaken,
+    RenderEnded,
     SynthesisEnded,
 )
 from daemon.journal import Journal
@@ -23,6 +24,7 @@ from daemon.stages import Stages
 from daemon.telemetry import Desk, begin_run, end_run
 from daemon.telemetry_backlog import Backlog
 from daemon.telemetry_messages import Alert, Telemetry
+from device.errors import SinkError
 from power.mode import Decision, Mode
 from power.reading import Clock, Rail, Reading
 
@@ -70,7 +72,9 @@ class Room:
     def last(self) -> Telemetry:
         return self.published[-1][1]
 
-    def utterance(self, number: int, *, queue_s: float = 0.0, cached: bool = False) -> None:
+    def utterance(
+        self, number: int, *, queue_s: float = 0.0, cached: bool = False, mark_s: float | None = None
+    ) -> None:
         """Say something: 1 ms of text, 20 of acoustic part, 10 for the first window, 2 until the sink has it."""
         name, at = f"u{number}", self.now
         begun, first = at + queue_s, at + queue_s + (0.001 if cached else 0.031)
@@ -88,6 +92,7 @@ class Room:
                 backend="b",
                 precision="fp32",
                 stages=stages,
+                mark_s=mark_s,
             )
         )
         self.take(PlaybackEnded(name, first + 2.002, 2.0))
@@ -129,6 +134,18 @@ class TestFigures:
         assert (room.last.cache_hits, room.last.cache_share, room.last.rtf) == (1, 0.5, 0.1)
         assert room.figures.durations["text"].count(room.now) == 1
         assert room.figures.durations["response"].count(room.now) == 2
+
+    def test_what_is_marked_and_what_it_takes(self) -> None:
+        room = Room()
+        room.utterance(1)
+        room.wait(20)
+        assert (room.last.watermarked, room.last.watermark_rtf) == (0, None)
+        room.utterance(2, mark_s=0.05)
+        room.utterance(3, cached=True, mark_s=0.0)
+        room.take(RenderEnded("r", room.now, 3.0, 0.3, mark_s=0.05))
+        room.take(RenderEnded("x", room.now, 3.0, 0.3, SinkError("x", "is full"), mark_s=0.05))
+        room.wait(20)
+        assert (room.last.watermarked, room.last.watermark_rtf) == (3, 0.02)
 
     def test_what_is_rendered_is_no_time_to_first_audio(self) -> None:
         room = Room()
