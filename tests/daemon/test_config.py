@@ -56,6 +56,7 @@ KEYS = {
     "voice": [
         "packs",
         "default",
+        "for_languages",
         "speaker",
         "length_scale",
         "noise_scale",
