@@ -199,3 +199,23 @@ def test_a_topic_that_is_no_text_ends_nothing(listen: Callable[[bytes], Listener
     finally:
         connection.stop(None, 1.0)
     assert [(m.topic, m.payload) for m in received if isinstance(m, Received)] == [("", b"hi"), ("a/speak", b"hi")]
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"\x30\x08\x00\x01a\x02\x7f\x00hi",  # a property that there is not
+        b"\x30\x0a\x00\x01a\x04\x08\x00\x01\xffhi",  # a response topic that is no text
+        b"\xf0\x00",  # what only we may not send either
+    ],
+)
+def test_a_broker_that_talks_nonsense_is_left_and_asked_again(
+    listen: Callable[[bytes], Listener], nonsense: bytes
+) -> None:
+    heard, listener = Heard(), listen(ACCEPTED_5 + nonsense)
+    connection = Connection(MqttConfig(port=listener.port), "test", heard.handlers)
+    connection.start()
+    try:
+        assert [heard.next(), heard.next()] == ["MQTT 5", "MQTT 5"]
+    finally:
+        connection.stop(None, 1.0)
