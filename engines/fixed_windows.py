@@ -73,13 +73,14 @@ def default_shapes(*, hop: int, rate: int, margins: Margins, capacity: int) -> l
 class _Schedule:
     """Where windows of given shapes fall on one utterance."""
 
-    def __init__(self, latent_frames: int, hop: int, rate: int, margins: Margins) -> None:
+    def __init__(self, latent_frames: int, hop: int, rate: int, margins: Margins, held: int) -> None:
         self._latent_frames = latent_frames
         self._hop = hop
         self._margins = margins
         self._block_in, self._block_out = block_size(rate)
         self.blocks = -(-latent_frames * hop // self._block_in)
         self.output_frames = output_frames(latent_frames, hop, rate)
+        self.held = -(-held // self._block_out)
 
     def seconds(self, blocks: int) -> float:
         """Give the playing time of so many blocks."""
@@ -121,7 +122,7 @@ class _Series:
         return self.placed[0][1].frames + worth * sum(shape.frames for _, shape in self.placed)
 
 
-def fixed_plan(
+def fixed_plan(  # noqa: PLR0913  as `plan`
     latent_frames: int,
     *,
     hop: int,
@@ -130,14 +131,15 @@ def fixed_plan(
     speed: Speed,
     shapes: Sequence[WindowShape],
     frugal: bool = False,
+    held: int = 0,
 ) -> Iterator[Window]:
     """Divide an utterance of `latent_frames` (>= 1) into windows of `shapes`, which come smallest first.
 
     As in `plan`, sound begins early and each window is ready in time, as far as the sizes and the device allow. Windows
     begin before the utterance and end behind it; what they have there is nobody's, and `Window.frames` counts without.
-    `frugal`: see `plan`.
+    `frugal`, `held`: see `plan`.
     """
-    schedule = _Schedule(latent_frames, hop, rate, margins)
+    schedule = _Schedule(latent_frames, hop, rate, margins, held)
     every = [_series(schedule, first, shapes, speed) for first in shapes]
     worth = FRUGAL_WORTH if frugal else WORTH_OF_WORK
     on_time = (series for series in every if series.on_time)
@@ -171,7 +173,7 @@ def _series(schedule: _Schedule, first: WindowShape, shapes: Sequence[WindowShap
     placed = [(0, first)]
     begin, end, on_time = 0, schedule.end(0, first), True
     while end < schedule.blocks:
-        among = quick(end - begin)
+        among = quick(end - begin - (schedule.held if begin == 0 else 0))
         on_time = on_time and bool(among)
         begin, shape = end, following(end, among or [s for s in shapes if s.frames <= placed[-1][1].frames])
         placed.append((begin, shape))

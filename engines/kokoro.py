@@ -98,6 +98,7 @@ class KokoroVoice:
         *,
         capacity: int,
         frugal: bool = False,  # noqa: ARG002  a sentence is one run anyway
+        held: int = 0,  # noqa: ARG002
         noise: Noise | None = None,  # noqa: ARG002
     ) -> Spoken:
         """See `Voice.speak`: all of the sentence is computed now."""

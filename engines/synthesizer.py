@@ -185,7 +185,8 @@ class Synthesizer:
             gap = delivery.gaps.sentence
             begun = time.perf_counter()
             given = going.noise(ids) if going.noise else None
-            spoken = voice.speak(ids, delivery, rng, capacity=self.capacity, frugal=self.frugal, noise=given)
+            held = self._marker.held if self._marker else 0
+            spoken = voice.speak(ids, delivery, rng, capacity=self.capacity, frugal=self.frugal, held=held, noise=given)
             tally.compute_s += time.perf_counter() - begun
             if tally.first_s is None:
                 tally.acoustic_s += time.perf_counter() - begun

@@ -118,6 +118,7 @@ class VitsVoice:
         *,
         capacity: int,
         frugal: bool = False,
+        held: int = 0,
         noise: Noise | None = None,
     ) -> Spoken:
         """See `Voice.speak`: the acoustic part runs now, the vocoder part with each piece."""
@@ -125,7 +126,7 @@ class VitsVoice:
         prior = self.prior(ids, delivery, noise)
         pieces = [
             Piece(window.frames, self.frames_needed(window), partial(self.render, prior.latents, window, delivery))
-            for window in self.windows(prior.latents, capacity, frugal=frugal)
+            for window in self.windows(prior.latents, capacity, frugal=frugal, held=held)
         ]
         return Spoken(self.words(ids, prior), pieces)
 
@@ -163,9 +164,9 @@ class VitsVoice:
         starts = self._words.starts(ids, prior.durations)
         return [output_frames(start, self.info.hop, self.info.sample_rate) for start in starts]
 
-    def windows(self, latents: Latents, capacity: int, *, frugal: bool = False) -> Iterator[Window]:
-        """Divide a sentence into windows that emit at most `capacity` frames each. `frugal`: see `plan`."""
-        return self.vocoder.windows(latents.shape[2], speed=self.speed, capacity=capacity, frugal=frugal)
+    def windows(self, latents: Latents, capacity: int, *, frugal: bool = False, held: int = 0) -> Iterator[Window]:
+        """Divide a sentence into windows that emit at most `capacity` frames each. `frugal`, `held`: see `plan`."""
+        return self.vocoder.windows(latents.shape[2], speed=self.speed, capacity=capacity, frugal=frugal, held=held)
 
     def frames_needed(self, window: Window) -> int:
         """Give the output frames that `render` writes for `window`; what is beyond `Window.frames` is nobody's."""

@@ -32,8 +32,10 @@ class Vocoder(Protocol):
     def precision(self) -> str:
         """See `Engine.precision`."""
 
-    def windows(self, latent_frames: int, *, speed: Speed, capacity: int, frugal: bool = False) -> Iterator[Window]:
-        """Divide a sentence into windows that emit at most `capacity` frames each. `frugal`: see `plan`."""
+    def windows(
+        self, latent_frames: int, *, speed: Speed, capacity: int, frugal: bool = False, held: int = 0
+    ) -> Iterator[Window]:
+        """Divide a sentence into windows that emit at most `capacity` frames each. `frugal`, `held`: see `plan`."""
 
     def trial(self, latent_frames: int) -> Window:
         """Give a window of about so many latent frames, to be timed."""
@@ -77,7 +79,9 @@ class FreeVocoder:
         """See `Vocoder.precision`."""
         return self._engine.precision
 
-    def windows(self, latent_frames: int, *, speed: Speed, capacity: int, frugal: bool = False) -> Iterator[Window]:
+    def windows(
+        self, latent_frames: int, *, speed: Speed, capacity: int, frugal: bool = False, held: int = 0
+    ) -> Iterator[Window]:
         """See `Vocoder.windows`."""
         info = self._info
         return plan(
@@ -88,6 +92,7 @@ class FreeVocoder:
             speed=speed,
             capacity=capacity,
             frugal=frugal,
+            held=held,
         )
 
     def trial(self, latent_frames: int) -> Window:

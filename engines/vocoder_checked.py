@@ -49,9 +49,11 @@ class CheckedVocoder:
         """See `Vocoder.precision`: in what it is computed now."""
         return self._vocoder.precision
 
-    def windows(self, latent_frames: int, *, speed: Speed, capacity: int, frugal: bool = False) -> Iterator[Window]:
+    def windows(
+        self, latent_frames: int, *, speed: Speed, capacity: int, frugal: bool = False, held: int = 0
+    ) -> Iterator[Window]:
         """See `Vocoder.windows`."""
-        return self._vocoder.windows(latent_frames, speed=speed, capacity=capacity, frugal=frugal)
+        return self._vocoder.windows(latent_frames, speed=speed, capacity=capacity, frugal=frugal, held=held)
 
     def trial(self, latent_frames: int) -> Window:
         """See `Vocoder.trial`."""

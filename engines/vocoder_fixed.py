@@ -41,7 +41,9 @@ class FixedVocoder:
         """See `Vocoder.precision`: the same for all sizes."""
         return self._largest.precision
 
-    def windows(self, latent_frames: int, *, speed: Speed, capacity: int, frugal: bool = False) -> Iterator[Window]:
+    def windows(
+        self, latent_frames: int, *, speed: Speed, capacity: int, frugal: bool = False, held: int = 0
+    ) -> Iterator[Window]:
         """See `Vocoder.windows`. Windows that would not fit `capacity` are left out, but never the smallest."""
         info = self._info
         fitting = [shape for shape in self._shapes if shape.blocks * self._block_out <= capacity] or self._shapes[:1]
@@ -53,6 +55,7 @@ class FixedVocoder:
             speed=speed,
             shapes=fitting,
             frugal=frugal,
+            held=held,
         )
 
     def trial(self, latent_frames: int) -> Window:

@@ -53,12 +53,14 @@ class Voice(Protocol):
         *,
         capacity: int,
         frugal: bool = False,
+        held: int = 0,
         noise: Noise | None = None,
     ) -> Spoken:
         """Begin a sentence: its pieces, at most `capacity` frames each, all but the last in whole periods.
 
         The same state of `rng` gives the same sound; a family without chance takes nothing of it. `noise` stands in for
         it where it is given and the family has any. `frugal`: fewer, larger pieces, so less work and a later first one.
+        `held`: frames of it that are not played before as many more are there; a first piece is larger for that.
         """
 
     def abandon(self) -> None:

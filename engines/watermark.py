@@ -53,6 +53,8 @@ class Marker:
         """`engine`, which runs the graph of `engines.watermark_graph`, may be shared. EngineError where it cannot."""
         self._engine = engine
         self._given, self._made = (np.zeros(STATE + _LONGEST, np.float32) for _ in range(2))
+        self.held = 0
+        """Frames of what comes next that are not given out before as many more are there."""
         self._odd = np.zeros(PERIOD, np.float32)
         self.mark(np.zeros(2 * DELAY, np.float32))
         # What the layers hold in silence is not zero.
@@ -86,10 +88,10 @@ class Marker:
         """
         is_first = tally.first_s is None
         begin = max(tally.frames, (start - DELAY) // PERIOD * PERIOD)
-        skipped = DELAY + max(0, start - begin)
+        self.held = DELAY + max(0, start - begin)
         for chunk in self._delayed(speak(begin), tally, acquire):
-            samples = chunk.samples[skipped:]
-            skipped -= min(skipped, chunk.samples.size)
+            samples = chunk.samples[self.held :]
+            self.held -= min(self.held, chunk.samples.size)
             if not samples.size:
                 chunk.release()
                 continue

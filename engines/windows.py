@@ -104,22 +104,31 @@ def output_frames(latent_frames: int, hop: int, rate: int) -> int:
 
 
 def payloads(
-    latent_frames: int, most: int, margins: Margins, speed: Speed, frame_s: float, *, frugal: bool = False
+    latent_frames: int,
+    most: int,
+    margins: Margins,
+    speed: Speed,
+    frame_s: float,
+    *,
+    frugal: bool = False,
+    held: int = 0,
 ) -> list[int]:
     """Give the latent frames that each window of an utterance should emit, at most `most` each.
 
     `frame_s` is the playing time of one latent frame. Each window is ready before what the one before emits has been
     played. A larger first window delays the sound but may save a whole window, and with it its margins: the best sum
     of both counts, and where it is `frugal` the work counts for more. A device that cannot keep up is given windows
-    that are as large as they may be.
+    that are as large as they may be. Where as much as the last `held` latent frames of all that is emitted is not
+    played yet, the first window is larger by that.
     """
     worth, largest_delay = (FRUGAL_WORTH, _FRUGAL_DELAY) if frugal else (WORTH_OF_WORK, _LARGEST_DELAY)
 
     def series(first: int) -> list[int]:
-        sizes = [min(first, most)] if latent_frames > _TAIL * first else [min(latent_frames, most)]
+        begin = first + held
+        sizes = [min(begin, most)] if latent_frames > _TAIL * begin else [min(latent_frames, most)]
         rest = latent_frames - sizes[0]
         while rest > 0:
-            size = sizes[-1]
+            size = max(1, sizes[0] - held) if len(sizes) == 1 else sizes[-1]
             affordable = int((SAFETY * size * frame_s - speed.overhead_s) / speed.frame_s)
             # The last window has no cut on its right.
             last = max(size, affordable - margins.flow_left - margins.gan_left)
@@ -141,19 +150,29 @@ def payloads(
     return min((series(first) for first in range(smallest, smallest + largest_delay, _STEP)), key=cost)
 
 
-def plan(
-    latent_frames: int, *, hop: int, rate: int, margins: Margins, speed: Speed, capacity: int, frugal: bool = False
+def plan(  # noqa: PLR0913  the voice, the device, and how it is to be
+    latent_frames: int,
+    *,
+    hop: int,
+    rate: int,
+    margins: Margins,
+    speed: Speed,
+    capacity: int,
+    frugal: bool = False,
+    held: int = 0,
 ) -> Iterator[Window]:
     """Divide an utterance of `latent_frames` (>= 1) into windows that emit at most `capacity` frames each.
 
-    `frugal`: fewer and larger ones, so less work and a later first sound.
+    `frugal`: fewer and larger ones, so less work and a later first sound. `held`: how many frames of what is emitted
+    are not played before as many more are there.
     """
     block_in, block_out = block_size(rate)
     total_blocks = -(-latent_frames * hop // block_in)
     per_period = PERIOD // block_out
     most_blocks = capacity // block_out // per_period * per_period
     most = max(1, most_blocks * block_in // hop)
-    sizes = payloads(latent_frames, most, margins, speed, hop / rate, frugal=frugal)
+    behind = -(-held * rate // (RATE * hop))
+    sizes = payloads(latent_frames, most, margins, speed, hop / rate, frugal=frugal, held=behind)
     emitted = 0
     while emitted < total_blocks:
         wanted = (sizes.pop(0) if sizes else most) * hop // block_in // per_period * per_period

@@ -105,10 +105,16 @@ def test_only_what_is_below_2_khz_is_changed(room: Room) -> None:
     assert power[edge:].sum() < 1e-6 * power.sum()
 
 
-def test_silence_stays_silent_and_the_next_utterance_knows_nothing_of_the_last(room: Room) -> None:
-    first = room.marked(sound(RATE, 1), [5])
+def test_silence_stays_silent(room: Room) -> None:
     assert not room.marked(np.zeros(RATE, np.float32), [5]).any()
-    np.testing.assert_array_equal(room.marked(sound(RATE, 1), [5]), first)
+
+
+def test_an_utterance_knows_nothing_of_one_that_was_broken_off(room: Room) -> None:
+    said, other = sound(RATE, 1), sound(RATE, 2)
+    alone = room.marked(said, [5])
+    broken_off = room.marker.marked(lambda _: room.chunks(other, [5]), Tally(), room.acquire)
+    next(broken_off).release()
+    np.testing.assert_array_equal(room.marked(said, [5]), alone)
 
 
 def test_what_it_took_is_told(room: Room) -> None:
