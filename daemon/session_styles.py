@@ -27,7 +27,7 @@ class SessionStyles:
     def settle(self, command: Speak) -> Speak:
         """Give a command with its session's style, or take note of the one that it names; "" is the usual one.
 
-        A command that names a voice, language or speaker has of its session's style only what says nothing of who speaks.
+        A command that names a voice, language or speaker has its session's style only where that names nobody.
         """
         session = command.session
         if session is None:
