@@ -151,7 +151,7 @@ class Service:
             check=self.outputs.check,
             describe=self.outputs.describe,
         )
-        self.speaker = Speaker(_bounds(config), journal, sink.description, hands, self._chimes)
+        self.speaker = Speaker(_bounds(config), journal, sink.description, hands, self._chimes, wanted.styles)
 
     @property
     def pulses(self) -> Mapping[str, Callable[[float], float]]:

@@ -53,6 +53,7 @@ from daemon.rates import RateLimiter
 from daemon.renders import Renders
 from daemon.session_styles import SessionStyles
 from device.format import seconds
+from engines.styles import Style
 from power.mode import Mode
 
 _LOG = logging.getLogger(__name__)
@@ -120,7 +121,16 @@ class Hands:
 class Speaker:
     """Takes one message after another; every accepted command ends in exactly one final event."""
 
-    def __init__(self, bounds: Bounds, journal: Journal, output: str, hands: Hands, chimes: Chimes = NO_CHIMES) -> None:
+    def __init__(
+        self,
+        bounds: Bounds,
+        journal: Journal,
+        output: str,
+        hands: Hands,
+        chimes: Chimes = NO_CHIMES,
+        styles: Mapping[str, Style] | None = None,
+    ) -> None:
+        """`styles`: those of the configuration."""
         self._bounds = bounds
         self._chimes = chimes
         self._hands = hands
@@ -146,7 +156,7 @@ class Speaker:
         )
         self._rates = RateLimiter(bounds.rate_per_s, bounds.burst)
         self._arrivals = count(1)
-        self._session_styles = SessionStyles()
+        self._session_styles = SessionStyles(styles or {})
         self._stopped = False
         self._condition = Condition()
 

@@ -6,11 +6,18 @@ can be shown.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
+import logging
 import os
+import re
 import resource
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
+
+_LOG = logging.getLogger(__name__)
 
 AUDIO_PRIORITY: Final = 10
 """Of SCHED_FIFO's 1 to 99. Above every ordinary process, below the kernel's own interrupt threads at 50."""
@@ -31,6 +38,9 @@ _MCL_ONFAULT: Final = 4
 """Lock a page when it is first used: otherwise every thread's whole stack and the whole buffer pool would be filled."""
 
 _NICEST: Final = 19
+
+_STATUS: Final = Path("/proc/self/status")
+_LOCKED: Final = re.compile(r"^VmLck:\s*(\d+)", re.MULTILINE)
 
 DONE: Final = "done"
 
@@ -82,3 +92,22 @@ def lock_memory() -> str:
     if libc.mlockall(_MCL_CURRENT | _MCL_FUTURE | _MCL_ONFAULT) != 0:
         return f"refused: {os.strerror(ctypes.get_errno())} (LimitMEMLOCK=infinity would allow it)"
     return DONE
+
+
+@contextlib.contextmanager
+def memory_unlocked() -> Iterator[None]:
+    """Leave memory unlocked meanwhile, if it is locked: pages in use that are locked cannot be given back.
+
+    The kernel refuses the advice (MADV_DONTNEED) by which the C library does that, silently to us.
+    """
+    locked = _LOCKED.search(_STATUS.read_text(encoding="ascii", errors="replace"))
+    if locked is None or int(locked[1]) == 0:
+        yield
+        return
+    ctypes.CDLL(None).munlockall()
+    try:
+        yield
+    finally:
+        answer = lock_memory()
+        if answer != DONE:
+            _LOG.warning("the memory stays unlocked from now on: %s", answer)

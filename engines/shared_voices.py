@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from device.heap import trim
 from engines.acoustic import WholeAcoustic
 from engines.batching import Batcher, RowEngine
 from engines.fixed_windows import WindowShape
@@ -165,5 +166,8 @@ class SharedVoices:
 
     def _free(self, keep: int) -> None:
         unused = [name for name, entry in self._entries.items() if not entry.users]
-        for name in unused[: max(0, len(unused) - keep)]:
+        gone = unused[: max(0, len(unused) - keep)]
+        for name in gone:
             self._entries.pop(name).voice.close()
+        if gone:
+            trim()
