@@ -30,9 +30,9 @@ _SOUND: Final = "audio"
 def prepare(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelProto]:
     """Give the graph as it was quantised, and the same in float, both made quicker.
 
-    The float one took 0.71 of the processor's time that it took as exported (one thread, AVX-512). Its decoder gives
-    the same sound but for rounding, 110 dB below; over the whole graph two runs of the same model at two levels of ONNX
-    Runtime's own optimiser differ by 28 dB, as phases add up rounding errors of the pitch, and this is no nearer.
+    The float one takes 0.73 of the processor's time that it took as exported (one thread, AVX-512, median of pairs).
+    Its decoder gives the same sound but for rounding, 110 dB below. Over the whole graph the same model at two levels
+    of ONNX Runtime's own optimiser differs by 28 dB, as phases add up rounding errors of the pitch; so does this one.
 
     tokens int64 [1, P], style float32 [1, 256], speed float32 [1], gain float32 [1]
     -> pcm float32 [2 * samples] at 48 kHz, clipped at full scale; durations float32 [P], each `FRAME` samples.

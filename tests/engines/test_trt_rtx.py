@@ -68,6 +68,7 @@ def test_a_vocoder_builds_for_each_generation(sm: str, pack: Pack) -> None:
     assert len(plan) > 2**20
 
 
+@pytest.mark.timeout(600)  # the first use of its packs downloads and measures them
 def test_the_parser_takes_kokoro(kokoro_packs: Path) -> None:
     """Nothing of it is refused; it is not built, as the length of its sound is decided within."""
     kokoro = PackStore(kokoro_packs).open("kokoro-en-us")
