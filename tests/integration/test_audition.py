@@ -45,6 +45,7 @@ def test_every_voice_is_heard_and_seen(config: list[str], tmp_path: Path, capsys
         browser = playwright.chromium.launch(executable_path=program, args=arguments)
         page = browser.new_page(viewport={"width": 1200, "height": 700})
         complaints: list[str] = []
+        expect.set_options(timeout=60_000)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto((folder / "index.html").as_uri())
         expect(page.locator("p").first).to_have_text(TEXT)
