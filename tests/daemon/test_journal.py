@@ -109,13 +109,13 @@ def test_what_was_told_is_noted_with_the_next_entry_and_at_the_end(tmp_path: Pat
 def test_is_bounded_and_forgets_nothing_open_or_untold(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j.db", keep=100)
     journal.accept(Speak(id="open", text=""), Origin(), AT)
-    for number in range(400):
+    for number in range(250):
         journal.accept(Speak(id=str(number), text=""), Origin(), AT)
         journal.end(str(number), "{}")
         if number != 7:
             journal.told(str(number))
     assert journal.final("0") is None
-    assert journal.final("399") is not None
+    assert journal.final("249") is not None
     assert [entry.command.id for entry in journal.open_entries()] == ["open"]
     assert journal.untold()[0].id == "7"
     assert len(journal._read("SELECT id FROM commands")) <= 202

@@ -222,7 +222,7 @@ def test_other_kinds_of_voices(*, speakers: int, stochastic: bool) -> None:
                     "sid": np.array([speaker]),
                 }
                 feeds = {name: array for name, array in feeds.items() if name in given}
-                np.testing.assert_allclose(bucketed.aligned(feeds).latents, whole.run(feeds)["latents"], atol=1e-5)
+                np.testing.assert_allclose(bucketed.aligned(feeds).latents, whole.run(feeds)["latents"], atol=1e-4)
 
 
 def test_nothing_in_the_graph_depends_on_data_but_data(pack: Pack) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -22,13 +23,21 @@ from engines.voice_memory import _resident_bytes
 NAMES = ["kokoro-en-us", "tiny"]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> PackStore:
-    store = PackStore(tmp_path / "packs")
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("imported")
+    store = PackStore(folder / "packs")
     source = KokoroSource(tiny_kokoro.model(), tiny_kokoro.VOCABULARY, {"af_one": tiny_kokoro.style(1)}, {})
     import_kokoro(source, store, ["af_one"])
-    importer.import_voice(piper.find(str(tiny_voice.write(tmp_path))), store)
-    return store
+    importer.import_voice(piper.find(str(tiny_voice.write(folder))), store)
+    return store.folder
+
+
+@pytest.fixture
+def store(imported: Path, tmp_path: Path) -> PackStore:
+    """A copy whose files a test may change."""
+    shutil.copytree(imported, tmp_path / "packs", symlinks=True)
+    return PackStore(tmp_path / "packs")
 
 
 def shelf(store: PackStore, limit_bytes: int | None) -> VoiceShelf:

@@ -18,16 +18,17 @@ from engines.pack import PackStore
 TEXT = "The lift is on the left <b>& behind you</b>. Thank you."
 
 
-@pytest.fixture
-def config(tmp_path: Path) -> list[str]:
-    store = PackStore(tmp_path / "packs")
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("voices")
+    store = PackStore(folder / "packs")
     styles = {name: tiny_kokoro.style(seed) for seed, name in enumerate(["af_one", "am_two", "bf_three"])}
     import_kokoro(KokoroSource(tiny_kokoro.model(), tiny_kokoro.VOCABULARY, styles, {}), store, list(styles))
     for name in ("tiny", "broken"):
-        importer.import_voice(piper.find(str(tiny_voice.write(tmp_path, name))), store)
+        importer.import_voice(piper.find(str(tiny_voice.write(folder, name))), store)
     (store.folder / "broken" / "vocoder.onnx").write_bytes(b"x")
-    (tmp_path / "speakd.toml").write_text(f'[voice]\npacks = "{store.folder}"\n')
-    return ["--config", str(tmp_path / "speakd.toml")]
+    (folder / "speakd.toml").write_text(f'[voice]\npacks = "{store.folder}"\n')
+    return ["--config", str(folder / "speakd.toml")]
 
 
 def test_every_voice_is_heard_and_seen(config: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,6 +45,7 @@ def test_every_voice_is_heard_and_seen(config: list[str], tmp_path: Path, capsys
         browser = playwright.chromium.launch(executable_path=program, args=arguments)
         page = browser.new_page(viewport={"width": 1200, "height": 700})
         complaints: list[str] = []
+        expect.set_options(timeout=60_000)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto((folder / "index.html").as_uri())
         expect(page.locator("p").first).to_have_text(TEXT)

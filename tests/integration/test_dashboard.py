@@ -24,7 +24,7 @@ from daemon import cli
 from daemon.views import dashboard
 
 HOSTILE = "<img src=x onerror=alert(1)>"
-TIMEOUT_MS = 20_000
+TIMEOUT_MS = 60_000
 
 VENDOR = {
     "mqtt.min.js": "f3cbeae580d3010048938ee370f2db0c15d16e6f7fc147cb32ae5510e571b387",
@@ -74,6 +74,7 @@ def opened(browser: Browser, url: str, *, scheme: str = "light") -> Iterator[Pag
     context = browser.new_context(viewport={"width": 1440, "height": 1000}, color_scheme=scheme)  # type: ignore[arg-type]
     page = context.new_page()
     page.set_default_timeout(TIMEOUT_MS)
+    expect.set_options(timeout=TIMEOUT_MS)
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
@@ -277,4 +278,4 @@ def test_a_thousand_devices_do_not_stop_the_page(browser: Browser) -> None:
         for info in infos:
             info.wait_for_publish(20)
         expect(page.locator("#counts")).to_have_text(re.compile("1000 devices.*worst 500"), timeout=TIMEOUT_MS)
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 60

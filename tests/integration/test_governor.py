@@ -91,9 +91,10 @@ def test_clocks_follow_commands_and_are_put_back(
         wait_until(capped, lambda: f"it is too hot, and the clocks are {caps(tree)}")
         controller.wait_for_final("two")
         assert controller.speak({"id": "three", "text": "Go."})[-1]["event"] == "finished"
-        statuses = len(controller.statuses)
-        tree.set_temperatures(45_000)
-        speak_until_mode(controller, "latency", after=statuses)
+        if name == "orin-nano-super":  # what it does then is no matter of the board
+            statuses = len(controller.statuses)
+            tree.set_temperatures(45_000)
+            speak_until_mode(controller, "latency", after=statuses)
     assert caps(tree) == found
 
 

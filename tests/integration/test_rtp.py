@@ -38,7 +38,7 @@ def receiver(sdp: str, address: str, into: Path) -> Iterator[None]:
     clock = re.search(rf"a=rtpmap:{payload} opus/(\d+)/2", sdp).group(1)  # type: ignore[union-attr]
     caps = f"application/x-rtp,media=audio,encoding-name=OPUS,clock-rate={clock},payload={payload}"
     pipeline = (
-        f"udpsrc address={address} port={port} caps={caps} multicast-iface=lo ! rtpjitterbuffer latency=100 ! "
+        f"udpsrc address={address} port={port} caps={caps} multicast-iface=lo ! rtpjitterbuffer latency=1000 ! "
         f"rtpopusdepay ! opusdec plc=true ! audioconvert ! audio/x-raw,format=S16LE,channels=1,rate={RATE} ! "
         f"filesink buffer-mode=unbuffered location={into}"
     )
