@@ -54,7 +54,7 @@ KINDS: Final[tuple[Kind, ...]] = (
 """In this order: what has the most around it first, since it leaves only words to the next."""
 
 _FORMS: Final = re.compile(
-    r"[\d$£€¥₹₩₪₽₺₫฿₱₴₦₿¢%&@#+=*~^_\\/<>°©®™§¶÷×±√∛‰−№♯♭≤≥≠≈≡∝∈→⇒∞∑∏∫∂∆²³\u2160-\u2188\u0391-\u03c9]"
+    r"[\d|¦†‡$£€¥₹₩₪₽₺₫฿₱₴₦₿¢%&@#+=*~^_\\/<>°©®™§¶÷×±√∛‰−№♯♭≤≥≠≈≡∝∈→⇒∞∑∏∫∂∆²³\u2160-\u2188\u0391-\u03c9]"
 )
 _SHORT: Final = re.compile(
     r"[IVXLCDM]{2}|[A-Z]{3}|\b[IVX]\b(?!['’]| [a-z])"
