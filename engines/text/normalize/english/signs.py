@@ -25,6 +25,7 @@ _OR: Final = re.compile(r"(?<=[^\W_]) / (?=[^\W_])|(?<=[^\W\d_])/(?=[^\W\d_])(?!
 _PER: Final = re.compile(r"(?<=[a-z]s)/(?=(?:second|minute|hour|day|night|week|month|year|person|visit|room)\b)")
 _AND_OR: Final = re.compile(r"\band/or\b", re.IGNORECASE)
 _SLASH: Final = re.compile(r"(?<=\w)/(?=\s|$)|(?<![^\s])/(?=[\w\s]|$)")
+_QUOTED_SLASH: Final = re.compile(r"(?<=['\"])/{1,3}(?=['\"])")
 _LONE_SLASH: Final = re.compile(r"(?<!\w)/(?!\w)")
 _MINUS_LEFT: Final = re.compile(r"(?<![\w.,)\]-])-(?=[\d.])")
 _DIGITS: Final = re.compile(r"\d+")
@@ -65,6 +66,7 @@ def signs(text: str, _: Reading) -> str:
     text = rewrite(_RULE, " ", text)
     if "/" in text:
         text = rewrite(_SLASH, " slash ", text)
+        text = rewrite(_QUOTED_SLASH, " slash ", text)
         text = rewrite(_LONE_SLASH, " ", text)
     text = rewrite(_MARKS, " ", text)
     text = rewrite(_ANY, lambda match: f" {_NAMES[match[1]]} ", text)
