@@ -294,3 +294,23 @@ KINDS = ["cardinal", "ordinal", "digits", "characters", "date", "time", "telepho
 def test_any_text_may_be_told_to_be_anything(text: str, kind: str, form: str | None) -> None:
     said = say_as(text, kind, form, "en-us")
     assert said is None or not any(sign.isdecimal() for sign in said)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Press the RED button", "Press the red button"),
+        ("LOW battery, turn it OFF", "low battery, turn it off"),
+        ("LOW BATTERY", "LOW BATTERY"),
+        ("the LiDAR's RAM and RFID", "the LiDAR's ram and R.F.I.D"),
+        ("the FBI and the ICE", "the FBI and the ICE"),
+        ("Gate A is open", "Gate A-is open"),
+        ("GATE A IS OPEN", "GATE A-IS OPEN"),
+        ("Terminals A and B", "Terminals A-and B"),
+        ("Take the A train", "Take the A-train"),
+        ("A robot. A man. Once Upon A Time", "A robot. A man. Once Upon A Time"),
+        ("AT&T", "A.T and T"),
+    ],
+)
+def test_letters_are_letters_and_words_are_words_to_espeak_ng(text: str, words: str) -> None:
+    assert american.normalize(text) == words

@@ -11,10 +11,12 @@ import os
 import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simulators.pairs import pairs
 
 from engines.text.normalize.english.forms import KINDS
 from engines.text.normalize.english.numbers import cardinal, ordinal
@@ -83,6 +85,63 @@ def test_any_text_is_put_into_words(text: str) -> None:
 @given(text=texts)
 def test_other_languages_take_any_text_too(language: str, text: str) -> None:
     Normalizer(language).normalize(text)
+
+
+WORDS = "the train to gate and open robot visitors please by cost naïve Berlin left don't".split()
+plain = st.sampled_from(WORDS)
+figures = st.one_of(
+    st.integers(0, 10**9).map(str),
+    st.integers(0, 10**7).map("{:,}".format),
+    st.decimals(0, 9999, places=2).map(str),
+    st.times().map("{:%H:%M}".format),
+    st.dates().map("{:%m/%d/%Y}".format),
+    st.dates().map("{:%B %d, %Y}".format),
+    st.tuples(st.integers(1, 99), st.integers(1, 99)).map("{0[0]}-{0[1]}".format),
+    st.tuples(st.integers(1, 9), st.integers(2, 9)).map("{0[0]}/{0[1]}".format),
+)
+measured = st.tuples(
+    st.sampled_from(["", "-", "$", "€", "£", "~", "+"]),
+    st.integers(0, 99999).map(str),
+    st.sampled_from(["", " km", "kg", "°C", "%", " kWh", " m²", "th", "s", "x", "K", " m/s", '"', " GB", " million"]),
+).map("".join)
+pieces = st.one_of(plain, plain, figures, measured, st.sampled_from(FORMS))
+sentences = st.lists(st.tuples(pieces, st.sampled_from([" ", " ", " ", ", ", ". ", "\n", " - "])), max_size=12).map(
+    lambda parts: "".join(piece + gap for piece, gap in parts)
+)
+"""Close to what is said: words between numbers with signs and units."""
+
+SIGNS = re.compile(r"[\d$€£¥#@&+*=<>~^_|%§†→°²³½]")
+
+
+@settings(max_examples=TEXTS)
+@given(text=sentences)
+def test_no_word_is_lost_and_no_sign_is_left(text: str) -> None:
+    words = american.normalize(text)
+    assert not SIGNS.search(words)
+    if not UNHEARD.search(text) and "[" not in text:
+        for word in re.findall(r"(?:(?<=\s)|^)[^\W\d_]+(?=\s)", text):
+            assert word not in WORDS or word in words
+
+
+@pytest.mark.parametrize("language", ["de", "es", "fr", "it", "pt", "zh"])
+@settings(max_examples=TEXTS // 8)
+@given(text=sentences)
+def test_no_word_is_lost_in_other_languages(language: str, text: str) -> None:
+    words = Normalizer(language).normalize(text)
+    assert not re.search(r"\d", words)
+    if not UNHEARD.search(text) and "[" not in text:
+        for word in re.findall(r"(?:(?<=\s)|^)[^\W\d_]+(?=\s)", text):
+            assert word not in WORDS or word in words
+
+
+@pytest.mark.parametrize("language", ["en-us", "de", "es", "fr", "it", "pt"])
+def test_what_is_in_words_stays_as_it_is(language: str) -> None:
+    folder = "en-unseen" if language == "en-us" else f"{language}-unseen"
+    normalize = Normalizer(language).normalize
+    files = sorted((Path(__file__).parent / "normalization" / folder).glob("*.txt"))
+    said = [normalize(written) for file in files for written, _ in pairs(file)]
+    assert len(said) > 30
+    assert [words for words in said if normalize(words) != words] == []
 
 
 PIECES = (

@@ -83,14 +83,42 @@ _SINGLE_NAMES: Final = frozenset(
 _CODE_OF_NAME: Final = re.compile(r"([A-Za-z]+)[ ]$")
 
 
-_SPELLED: Final = re.compile(r"\b(EPAM|ETA|GPIO|IMEI|YMCA|BYOB|NCAA|IGBT|EUR|AKA)\b(?!\.)")
+_SPELLED: Final = re.compile(r"\b(EPAM|ETA|GPIO|IMEI|YMCA|BYOB|NCAA|IGBT|EUR|AKA|RFID)\b(?!\.)")
 """Acronyms of letters that espeak-ng reads as words. All others of some 200 common ones it reads right."""
+
+_THREE: Final = (
+    "act add age ago aid air all and any are arm art ask bad bag bar bay bed big bin bit box boy bus but buy bye "
+    "can cap car cat cow cry cup cut day did dig dog dry due ear eat egg end eye far fee few fit fix fly for fun "
+    "gas get got guy had has hat her hey him his hit hot how its jam job joy key kid lab lan law lay leg let lie "
+    "lot low mac man map may men mix mom net new nor not now off oil old one our out own pan pay pen pet pin pop "
+    "pot put ram ran raw red rid rip rom row rub run sad saw say sea see set she sim sit six sky son sum sun tap "
+    "tax tea ten the tie tip toe too top toy try two use van via wan war was way wet who why win wow yes yet you "
+    "zip zoo"
+)
+_WORDS: Final = re.compile(rf"(?<![\w.'’&])(?:{'|'.join(_THREE.upper().split())}|LiDAR)(?![\w&]|[.'’]\w)")
+"""Three capitals between other words are letters to espeak-ng, words or not: "Press the RED button"."""
+
+
+_LETTERED: Final = (
+    "gate|terminal|platform|hall|plan|group|block|class|level|line|section|zone|building|wing|exit|room|row|seat|track|bay|"
+    "concourse|pier|type|grade|vitamin|hepatitis|team|option|part|appendix|exhibit|stand|area|sector|unit|door|"
+    "entrance|lot|deck|stop|bus|train|counter|window|desk|floor|tower|stage|studio|lane|lift|elevator|side"
+)
+LETTER_A: Final = re.compile(
+    rf"(\b(?i:{_LETTERED})s? |(?<=[a-z&] ))A (?=[a-z])|(\b(?i:{_LETTERED})S? )A (?=[A-Z]{{2}})"
+    r"|()\bA (?=(?:and|or|to) [A-Z]\b)"
+)
+"""Before a word espeak-ng takes a letter for the article, unless the two are joined: "Gate A is open"."""
+_TWO_AND_ONE: Final = re.compile(r"\b([A-Z])([A-Z])(?= and [A-Z]\b)")
 
 
 def acronyms(text: str, _: Reading) -> str:
-    """Part the letters of acronyms that would be read as words."""
+    """Part the letters of acronyms that would be read as words, and keep words together that would be spelled."""
+    text = rewrite(LETTER_A, lambda match: f"{match[1] or match[2] or ''}A-", text)
     if not any(sign.islower() for sign in text):
         return text  # in capitals throughout, words are words
+    text = rewrite(_TWO_AND_ONE, r"\1.\2", text)
+    text = rewrite(_WORDS, lambda match: match.group().lower(), text)
     return rewrite(_SPELLED, lambda match: ".".join(match[1]), text)
 
 

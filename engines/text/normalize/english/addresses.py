@@ -92,15 +92,17 @@ def _stop(match: re.Match[str]) -> str:
     return "." if match.group().endswith(".") and begins_sentence(match.string, match.end()) else ""
 
 
-_ALSO_WORDS: Final = frozenset({"OK", "HI", "ME", "IN", "OR", "OH", "LA", "MD", "MA", "PA"})
-_TITLED: Final = re.compile(r"\b(?:Dr|Prof|Mr|Mrs|Ms)\.? (?:[A-Z][\w.'’-]* ?){1,3},$")
+_TITLED: Final = re.compile(
+    r"\b(?:Dr|Prof|Mr|Mrs|Ms|doctor|professor|mister|misses|miss)\.? (?:[A-Z][\w.'’-]* ?){1,3},$"
+)
 _SAID_BEFORE_OK: Final = frozenset(
     "yes sure fine well right good great alright thanks hey hello oh so no please".split()
 )
 
 
 def _state(match: re.Match[str]) -> str:
-    if not match[3] and match[2] in _ALSO_WORDS:
+    if not match[3]:
+        # "Tulsa, OK", but "yes, OK", "smoke, CO detected" and "Dr. Jones, MD".
         before = match.string[max(0, match.start() - 60) : match.start()]
         last = re.search(r"[\w'’]+(?=,$)", before)
         named = last and last.group()[0].isupper() and last.group().lower() not in _SAID_BEFORE_OK

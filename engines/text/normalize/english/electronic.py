@@ -10,7 +10,7 @@ from engines.text.normalize.english.patterns import rewrite
 from engines.text.normalize.english.reading import Reading
 
 _URL: Final = re.compile(
-    r"(?<![\w@])(?P<scheme>(?:https?|ftps?|sftp|file|ssh|git|mqtts?|rtsps?|wss?)://)(?P<rest>[^\s<>\"“”|]{1,2000})",
+    r"(?<!@)(?P<scheme>(?:https?|ftps?|sftp|file|ssh|git|mqtts?|rtsps?|wss?)://)(?P<rest>[^\s<>\"“”|]{1,2000})",
     re.IGNORECASE,
 )
 _MAIL: Final = re.compile(

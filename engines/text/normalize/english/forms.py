@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from engines.text.normalize.english.abbreviations import PLAIN, TITLES, abbreviations, acronyms
+from engines.text.normalize.english.abbreviations import LETTER_A, PLAIN, TITLES, abbreviations, acronyms
 from engines.text.normalize.english.addresses import STREETS, addresses
 from engines.text.normalize.english.arithmetic import arithmetic
 from engines.text.normalize.english.dates import dates
@@ -54,7 +54,7 @@ KINDS: Final[tuple[Kind, ...]] = (
 """In this order: what has the most around it first, since it leaves only words to the next."""
 
 _FORMS: Final = re.compile(
-    r"[\d$£€¥₹₩₪₽₺₫฿₱₴₦₿¢%&@#+=*~^_\\/<>°©®™§¶÷×±√∛‰−№♯♭≤≥≠≈≡∝∈→⇒∞∑∏∫∂∆²³\u2160-\u2188\u0391-\u03c9]"
+    r"[\d|¦†‡$£€¥₹₩₪₽₺₫฿₱₴₦₿¢%&@#+=*~^_\\/<>°©®™§¶÷×±√∛‰−№♯♭≤≥≠≈≡∝∈→⇒∞∑∏∫∂∆²³\u2160-\u2188\u0391-\u03c9]"
 )
 _SHORT: Final = re.compile(
     r"[IVXLCDM]{2}|[A-Z]{3}|\b[IVX]\b(?!['’]| [a-z])"
@@ -82,7 +82,7 @@ def kinds(text: str) -> tuple[Kind, ...]:
     """Return the kinds that may be in a text, found out in the time of one search or two: a plain sentence has none."""
     if _FORMS.search(text):
         return KINDS
-    return KINDS if _SHORT.search(text) or _DAYS.search(text) else ()
+    return KINDS if _SHORT.search(text) or _DAYS.search(text) or LETTER_A.search(text) else ()
 
 
 def tidy(text: str) -> str:

@@ -30,7 +30,7 @@ _QUANTITY: Final = re.compile(
 )
 _UNIT_RANGE: Final = re.compile(rf"(?<![\w.,:/$£€¥])({DECIMAL})( ?(?:{UNIT})) ?[-–] ?(?={DECIMAL}\2(?!\w))")
 _FEET: Final = re.compile(r"(?<![\w.,])(\d{1,2})['′](?: ?(\d{1,2}(?:\.\d)?)(?:\"|″|''))(?!\w)")
-_INCHES: Final = re.compile(r"(?<![\w.,])(\d{1,3}(?:\.\d{1,3})?)\"(?!\w)")
+_INCHES: Final = re.compile(r"(?<![\w.,/])(?:(\d{1,3}(?:\.\d{1,3})?)|(?:(\d{1,3}) )?(\d{1,2})/([1-9]\d?))\"(?!\w)")
 _AFTER_PER: Final = re.compile(rf"(?<=\bper )({UNIT})({_POWER})?(?![\w/'-])")
 _INCHES_TOLD: Final = re.compile(r" (?:wide|long|tall|high|deep|thick|screen|display|monitor|panel|tablet|pipe)\b|\Z")
 _FEET_BEFORE: Final = re.compile(r"\b(?:ft|feet|foot) $")
@@ -174,7 +174,8 @@ def _number(match: re.Match[str], reading: Reading) -> tuple[str, bool]:
 
 def _inches(match: re.Match[str]) -> str:
     one = match[1] == "1" or is_attribute(match.string, match.start(), match.end())
-    return f"{decimal(match[1])} {'inch' if one else 'inches'}"
+    words = decimal(match[1]) if match[1] else spoken_fraction(match[2], match[3], match[4])
+    return f"{words} {'inch' if one else 'inches'}"
 
 
 def _minutes(match: re.Match[str]) -> str:

@@ -74,8 +74,9 @@ _PERIODS: Final = {
 }  # fmt: skip
 
 _SIGN: Final = (
-    r"(?P<sign>(?:(?<![A-Za-z])(?:US|CA|AU|NZ|HK|NT|[CASR])\$|[$£€¥₹₩₪₽₺₫฿₱₴₦₿])(?:(?<![\d)] .) (?=\d))?"
-    r"|(?<![A-Za-z])(?:" + "|".join(_CODES) + r")\b ?|(?<![A-Za-z])Rs\.? ?)"
+    r"(?P<sign>(?:(?<![A-Za-z])(?:US|CA|AU|NZ|HK|NT|[CASR])\$|[$£€¥₹₩₪₽₺₫฿₱₴₦₿])"
+    r"(?:(?<![\d)] .)(?<![\d)].) (?=\d{1,24}(?!\d|/\d)))?"
+    r"|(?<![A-Za-z])(?:" + "|".join(_CODES) + r") ?(?=-?[\d.])|(?<![A-Za-z])Rs\.? ?)"
 )
 _MAGNITUDE: Final = (
     r"(?:[ -]?(?P<{0}>(?:thousand|million|billion|trillion|quadrillion)\b)"

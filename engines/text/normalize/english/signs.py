@@ -25,11 +25,22 @@ _OR: Final = re.compile(r"(?<=[^\W_]) / (?=[^\W_])|(?<=[^\W\d_])/(?=[^\W\d_])(?!
 _PER: Final = re.compile(r"(?<=[a-z]s)/(?=(?:second|minute|hour|day|night|week|month|year|person|visit|room)\b)")
 _AND_OR: Final = re.compile(r"\band/or\b", re.IGNORECASE)
 _SLASH: Final = re.compile(r"(?<=\w)/(?=\s|$)|(?<![^\s])/(?=[\w\s]|$)")
+_QUOTED_SLASH: Final = re.compile(r"(?<=['\"])/{1,3}(?=['\"])")
+_LONE_SLASH: Final = re.compile(r"(?<!\w)/(?!\w)")
 _MINUS_LEFT: Final = re.compile(r"(?<![\w.,)\]-])-(?=[\d.])")
 _DIGITS: Final = re.compile(r"\d+")
 _MARKS: Final = re.compile(r"(?<=\w) ?[®™]")
 _GLUED_MARK: Final = re.compile(r"(?<=[a-z])([,;:])(?=[a-z])")
 """Between words that were figures: "1,2,3"."""
+_LEFT_POINT: Final = re.compile(r"(?<=\d)\.(?=\d)")
+_NUMBER_WORD: Final = (
+    "zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|"
+    "(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand|million"
+)
+_POINT_IN_WORDS: Final = re.compile(rf"\b({_NUMBER_WORD})\.(?=(?:{_NUMBER_WORD})\b)")
+_BARS: Final = re.compile(r"(?<=\w)\s{1,3}[|¦]\s{1,3}(?=\w)")
+"""Between entries of a menu: a pause."""
+_UNSAID: Final = re.compile("[|¦†‡№]")
 _FIGURES_SLASH: Final = re.compile(r"(?<=\d)/(?=\d)")
 _GLUED_NUMBER_SIGN: Final = re.compile(r"(?<=[a-z])#(?=\d)")
 _ARROW: Final = re.compile(r"(?<=[\w)])\s?→\s?(?=\w)")
@@ -55,12 +66,19 @@ def signs(text: str, _: Reading) -> str:
     text = rewrite(_RULE, " ", text)
     if "/" in text:
         text = rewrite(_SLASH, " slash ", text)
+        text = rewrite(_QUOTED_SLASH, " slash ", text)
+        text = rewrite(_LONE_SLASH, " ", text)
     text = rewrite(_MARKS, " ", text)
     text = rewrite(_ANY, lambda match: f" {_NAMES[match[1]]} ", text)
     text = rewrite(_ARROW, " to ", text)
     text = rewrite(_ARROWS, " ", text)
-    text = rewrite(_GLUED_MARK, r"\1 ", text)
-    return rewrite(_DIGITS, _digits, text) if any(sign.isdecimal() for sign in text) else text
+    text = rewrite(_BARS, ", ", text)
+    text = rewrite(_UNSAID, " ", text)
+    if any(sign.isdecimal() for sign in text):
+        text = rewrite(_LEFT_POINT, " point ", text)
+        text = rewrite(_DIGITS, _digits, text)
+    text = rewrite(_POINT_IN_WORDS, r"\1 point ", text)
+    return rewrite(_GLUED_MARK, r"\1 ", text)
 
 
 def _digits(match: re.Match[str]) -> str:

@@ -47,6 +47,8 @@ _UNIT: Final = re.compile(
     rf"{SIGN}{_START}{_NUMBER}{GAP}(?P<unit>{'|'.join(map(re.escape, sorted(UNITS, key=len, reverse=True)))})"
     r"(?![A-Za-z0-9])"
 )
+_COUNTED_UNITS: Final = "|".join(map(re.escape, sorted(UNITS.keys() - {"%", "‰"}, key=len, reverse=True)))
+_PARTED_UNIT: Final = re.compile(rf"(?<![\d.,/])(\d{{1,3}})/([1-9]\d{{0,2}}){GAP}({_COUNTED_UNITS})(?![A-Za-z0-9/])")
 _ANY: Final = re.compile(rf"{SIGN}(?<!\d){_NUMBER}")
 _OPERATORS: Final = {"x": "乘", "×": "乘", "*": "乘", "+": "加", "=": "等于", "\u2212": "减"}
 _OPERATOR: Final = re.compile(r"(?<=\d) ?([x×*+=\u2212]) ?(?=\d)")
@@ -74,6 +76,7 @@ def written_forms(text: str, *, month_first: bool = False) -> str:
     text = _RATIO.sub(lambda found: f"{whole(found[1])}比{whole(found[2])}", text)
     text = _OPERATOR.sub(lambda found: _OPERATORS[found[1]], text)
     text = _POWER.sub(lambda found: _exponent(found[1], found[2]), text)
+    text = _PARTED_UNIT.sub(lambda found: f"{whole(found[2])}分之{whole(found[1])}{UNITS[found[3]]}", text)
     for pattern in (_MONEY, _MONEY_BEHIND):
         text = pattern.sub(_money, text)
     text = _UNIT.sub(_value, text)

@@ -10,7 +10,7 @@ from typing import Final
 from engines.text.normalize.tongues.amounts import signed, unit_names, unit_of
 from engines.text.normalize.tongues.numeral import SPACED, Numeral, read
 from engines.text.normalize.tongues.spans import GAP, SIGN, after, before, raised, sign_of
-from engines.text.normalize.tongues.tongue import Form, Tongue
+from engines.text.normalize.tongues.tongue import Form, Tongue, alternatives
 
 _RANGE: Final = re.compile(
     rf"(?<![\w.,:-])(\d+(?:[.,:]\d+){{0,3}}(?:{GAP}[%°€h](?!\w))?) ?[-\u2013\u2014] ?"
@@ -66,7 +66,7 @@ def parts_of_units(tongue: Tongue, text: str) -> str:
     """Put 1/4 l and 2 1/2 km into words."""
 
     def part(found: re.Match[str]) -> str:
-        unit = unit_of(tongue, found[4])
+        unit = tongue.currencies[found[4]].major if found[4] in tongue.currencies else unit_of(tongue, found[4])
         words = _fraction(tongue, found[1], found[2], found[3])
         half = (found[2], found[3]) == ("1", "2")
         if found[1]:
@@ -159,7 +159,8 @@ def _pieces(tongue: Tongue, written: str) -> str:
 @cache
 def _parted_units(tongue: Tongue) -> re.Pattern[str]:
     return re.compile(
-        rf"(?<![\w.,/])(?:(\d{{1,3}}) )?(\d{{1,3}})/([1-9]\d{{0,2}}){GAP}({unit_names(tongue)})(?![\w/]|[.,]\d)"
+        rf"(?<![\w.,/])(?:(\d{{1,3}}) )?(\d{{1,3}})/([1-9]\d{{0,2}}){GAP}"
+        rf"({unit_names(tongue)}|{alternatives(tongue.currencies)})(?![\w/]|[.,]\d)"
     )
 
 

@@ -19,7 +19,7 @@ SPACES: Final = "\u00a0\u202f\u2009"
 NUMERAL: Final = rf"\d+(?:[.,'’{SPACES}]\d+)*"
 """What may be a number; each mark stands between digits, so this cannot run away."""
 
-SPACED: Final = rf"\d{{1,3}}(?: \d{{3}}){{1,5}}(?!\d)(?:[.,]\d+)?(?![\d ]\d)|{NUMERAL}"
+SPACED: Final = rf"[1-9]\d{{0,2}}(?: \d{{3}}){{1,5}}(?!\d)(?:[.,]\d+(?!\d))?(?![ .,]\d)|{NUMERAL}"
 """The same, and groups of three behind ordinary spaces, which may have been narrow ones before the text came here."""
 
 _GROUPING: Final = re.compile(rf"[ '’{SPACES}](?=\d{{3}}(?!\d))")

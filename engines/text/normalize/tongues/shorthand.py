@@ -27,6 +27,12 @@ _HOST: Final = re.compile(
     rf"(?<![A-Za-z0-9_@./\\-])((?:{_LABEL}\.){{1,6}}(?i:{_DOMAINS}))((?:/[A-Za-z0-9_.~%-]{{1,80}}){{0,8}}/?)(?![A-Za-z0-9_@])"
 )
 _TRAILING: Final = ".,;:!?)]}'’\"。，；！？"
+_LONE_AT: Final = re.compile(r"(?<!\S)@ ?(?=\w)")
+_UNSAID: Final = re.compile(r" ?[\u2190-\u21ff|¦†‡©®™•◦▪■□★☆✓✔_~`¶]+ ?| ?\^+(?![-\u2212\d]) ?")
+_SPACES: Final = re.compile(r" {2,}")
+_BACKSLASH: Final = re.compile(r" ?\\+ ?")
+_ABOUT: Final = re.compile(r"(?<![\w~])~ ?(?=[\d$€£.])")
+"""Arrows, bars and marks: nobody says them."""
 _TAG: Final = re.compile(r"(?<![\w#&])#(?=[^\W\d_])")
 
 
@@ -40,14 +46,26 @@ def shorthand(language: str) -> Callable[[str], str] | None:
 
 
 def _read(words: Shorthand, text: str) -> str:
+    given, text = text, _BACKSLASH.sub(" ", text)
     if "." in text or "@" in text:
         text = _URL.sub(lambda match: _url(words, match[1]), text)
         text = _MAIL.sub(lambda match: f"{_spelled(words, match[1])} {words.at} {_spelled(words, match[2])}", text)
         text = _HOST.sub(lambda match: _host(words, match), text)
     text = _TAG.sub("Hashtag ", text)
+    text = _LONE_AT.sub(f" {words.at} ", text)
+    text = _ABOUT.sub(words.signs["≈"] + " " * words.spaced, text)
+    text = _UNSAID.sub(_pause, text)
     for pattern, said in _patterns(words):
         text = pattern.sub(said, text)
-    return text
+    return text if text == given else _SPACES.sub(" ", text).strip(" ")
+
+
+def _pause(match: re.Match[str]) -> str:
+    """Return what an unsaid sign becomes: a short pause where it parted words, else a space."""
+    parts = match.string[match.start() - 1 : match.start()].isalnum() and match.group().startswith(" ")
+    return (
+        ", " if parts and match.group().endswith(" ") and match.string[match.end() : match.end() + 1].isalnum() else " "
+    )
 
 
 def _url(words: Shorthand, address: str) -> str:
@@ -74,7 +92,12 @@ def _patterns(words: Shorthand) -> tuple[tuple[re.Pattern[str], Callable[[re.Mat
     made: list[tuple[re.Pattern[str], Callable[[re.Match[str]], str]]] = []
     if words.signs:
         any_sign = "|".join(re.escape(sign) for sign in words.signs)
-        made.append((re.compile(rf" ?({any_sign}) ?"), lambda match: f" {words.signs[match[1]]} "))
+        made.append(
+            (
+                re.compile(rf" ?({any_sign}) ?"),
+                lambda match: f" {words.signs[match[1]]} " if words.spaced else words.signs[match[1]],
+            )
+        )
     if words.days:
         day = "|".join(words.days)
         made.append(

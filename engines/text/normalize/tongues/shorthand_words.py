@@ -25,6 +25,8 @@ class Shorthand:
     underscore: str
     colon: str
     signs: Mapping[str, str] = field(default_factory=dict)
+    spaced: bool = True
+    """Whether its words are parted by spaces."""
     until: str = ""
     days: Mapping[str, str] = field(default_factory=dict)
     """Days of the week, as they are shortened in ranges."""
@@ -41,6 +43,16 @@ class Shorthand:
 def _table(text: str) -> dict[str, str]:
     rows = (line.split("|") for line in text.strip().splitlines())
     return {short.strip(): said.strip() for short, said in rows}
+
+
+def _days(short: str, names: str) -> dict[str, str]:
+    """`short` may have several rows of seven, one after the other."""
+    written, said = short.split(), names.split()
+    return {day: said[i % len(said)] for i, day in enumerate(written)}
+
+
+def _relations(names: str) -> dict[str, str]:
+    return dict(zip("≤≥≠≈÷∞√", names.split("|"), strict=True))
 
 
 def _figures(_: str, number: int) -> str:
@@ -85,15 +97,10 @@ _GERMAN: Final = Shorthand(
     dash="Bindestrich",
     underscore="Unterstrich",
     colon="Doppelpunkt",
-    signs={"&": "und", "§§": "Paragrafen", "§": "Paragraf"},
+    signs={"&": "und", "§§": "Paragrafen", "§": "Paragraf"}
+    | _relations("kleiner gleich|größer gleich|ungleich|ungefähr|geteilt durch|unendlich|Wurzel aus"),
     until="bis",
-    days=dict(
-        zip(
-            "Mo Di Mi Do Fr Sa So".split(),
-            "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag".split(),
-            strict=True,
-        )
-    ),
+    days=_days("Mo Di Mi Do Fr Sa So", "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag"),
     titles={
         "Dr": "Doktor",
         "Prof": "Professor",
@@ -163,14 +170,14 @@ _FRENCH: Final = Shorthand(
     dash="tiret",
     underscore="tiret bas",
     colon="deux-points",
-    signs={"&": "et", "§": "paragraphe"},
+    signs={"&": "et", "§": "paragraphe"}
+    | _relations(
+        "inférieur ou égal à|supérieur ou égal à|différent de|environ|divisé par|infini|racine de"
+    ),
     until="à",
-    days=dict(
-        zip(
-            "lun mar mer jeu ven sam dim Lun Mar Mer Jeu Ven Sam Dim".split(),
-            "lundi mardi mercredi jeudi vendredi samedi dimanche".split() * 2,
-            strict=True,
-        )
+    days=_days(
+        "lun mar mer jeu ven sam dim Lun Mar Mer Jeu Ven Sam Dim",
+        "lundi mardi mercredi jeudi vendredi samedi dimanche",
     ),
     titles={"M": "monsieur", "MM": "messieurs", "Mme": "madame", "Mmes": "mesdames", "Mlle": "mademoiselle",
             "Dr": "docteur", "Pr": "professeur", "Me": "maître", "Mgr": "monseigneur"},
@@ -205,14 +212,14 @@ _SPANISH: Final = Shorthand(
     dash="guion",
     underscore="guion bajo",
     colon="dos puntos",
-    signs={"&": "y", "§": "párrafo"},
+    signs={"&": "y", "§": "párrafo"}
+    | _relations(
+        "menor o igual que|mayor o igual que|distinto de|aproximadamente|dividido por|infinito|raíz de"
+    ),
     until="a",
-    days=dict(
-        zip(
-            "lun mar mié jue vie sáb dom Lun Mar Mié Jue Vie Sáb Dom L M X J V S D".split(),
-            "lunes martes miércoles jueves viernes sábado domingo".split() * 3,
-            strict=True,
-        )
+    days=_days(
+        "lun mar mié jue vie sáb dom Lun Mar Mié Jue Vie Sáb Dom L M X J V S D",
+        "lunes martes miércoles jueves viernes sábado domingo",
     ),
     titles={"Sr": "señor", "Sra": "señora", "Srta": "señorita", "Sres": "señores", "Dr": "doctor", "Dra": "doctora",
             "D": "don", "Dña": "doña", "Prof": "profesor", "Ud": "usted", "Lic": "licenciado", "Ing": "ingeniero"},
@@ -252,14 +259,14 @@ _ITALIAN: Final = Shorthand(
     dash="trattino",
     underscore="trattino basso",
     colon="due punti",
-    signs={"&": "e", "§": "paragrafo"},
+    signs={"&": "e", "§": "paragrafo"}
+    | _relations(
+        "minore o uguale a|maggiore o uguale a|diverso da|circa|diviso|infinito|radice di"
+    ),
     until="a",
-    days=dict(
-        zip(
-            "lun mar mer gio ven sab dom Lun Mar Mer Gio Ven Sab Dom".split(),
-            "lunedì martedì mercoledì giovedì venerdì sabato domenica".split() * 2,
-            strict=True,
-        )
+    days=_days(
+        "lun mar mer gio ven sab dom Lun Mar Mer Gio Ven Sab Dom",
+        "lunedì martedì mercoledì giovedì venerdì sabato domenica",
     ),
     titles={"Sig": "signor", "Sig.ra": "signora", "Sig.na": "signorina", "Dott": "dottor", "Dott.ssa": "dottoressa",
             "Prof": "professor", "Prof.ssa": "professoressa", "Ing": "ingegner", "Avv": "avvocato", "Dr": "dottor"},
@@ -296,14 +303,14 @@ _PORTUGUESE: Final = Shorthand(
     dash="hífen",
     underscore="sublinhado",
     colon="dois pontos",
-    signs={"&": "e", "§": "parágrafo"},
+    signs={"&": "e", "§": "parágrafo"}
+    | _relations(
+        "menor ou igual a|maior ou igual a|diferente de|aproximadamente|dividido por|infinito|raiz de"
+    ),
     until="a",
-    days=dict(
-        zip(
-            "seg ter qua qui sex sáb dom Seg Ter Qua Qui Sex Sáb Dom".split(),
-            "segunda terça quarta quinta sexta sábado domingo".split() * 2,
-            strict=True,
-        )
+    days=_days(
+        "seg ter qua qui sex sáb dom Seg Ter Qua Qui Sex Sáb Dom",
+        "segunda terça quarta quinta sexta sábado domingo",
     ),
     titles={"Sr": "senhor", "Sra": "senhora", "Srta": "senhorita", "Dr": "doutor", "Dra": "doutora", "D": "Dom",
             "Prof": "professor", "Profa": "professora", "Eng": "engenheiro"},
@@ -332,7 +339,14 @@ _PORTUGUESE: Final = Shorthand(
 )  # fmt: skip
 
 _CHINESE: Final = Shorthand(
-    dot="点", at="艾特", slash="斜杠", dash="杠", underscore="下划线", colon="冒号", signs={"&": "和"}
+    dot="点",
+    at="艾特",
+    slash="斜杠",
+    dash="杠",
+    underscore="下划线",
+    colon="冒号",
+    spaced=False,
+    signs={"&": "和"} | _relations("小于等于|大于等于|不等于|约等于|除以|无穷|根号"),
 )
 
 LANGUAGES: Final = {
