@@ -55,6 +55,7 @@ KEYS = {
     "voice": [
         "packs",
         "default",
+        "for_languages",
         "speaker",
         "length_scale",
         "noise_scale",
