@@ -39,7 +39,7 @@ from engines.runtime.engine import Feeds
 from engines.runtime.trt_engine import TrtEngine
 from engines.voice_plans import RENDER_ROWS
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 ROOT = Path(__file__).parents[2]
 
 

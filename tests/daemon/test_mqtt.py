@@ -16,7 +16,7 @@ from daemon.errors import BrokerConfigError
 from daemon.mqtt import Connection
 from daemon.mqtt_types import Handlers, Received
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 REFUSED_VERSION = b"\x20\x02\x00\x01"
 """As a broker says it that knows no other version than 3.1.1."""
 

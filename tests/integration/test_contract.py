@@ -22,7 +22,7 @@ from simulators.certificates import Authority
 from simulators.controller import DEVICE, Controller, Payload
 from simulators.daemon_process import DaemonProcess
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 LONG = "One two three four five six seven eight nine ten. " * 4
 
 

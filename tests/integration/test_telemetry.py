@@ -25,7 +25,7 @@ from simulators.waiting import wait_until
 
 from daemon.api import json_schema
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 SCHEMAS = json_schema()["$defs"]
 QUICK = {"interval_s": 1, "self_check": False}
 
