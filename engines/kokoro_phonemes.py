@@ -54,7 +54,8 @@ _AMERICAN: Final = {
     "ː": "",
 }
 
-_BRITISH: Final = {"eə": "ɛː", "iə": "ɪə", "e": "ɛ"}
+_BRITISH: Final = {"eə": "ɛː", "iə": "ɪə", "e": "ɛ", "æ": "a"}
+"""Kokoro's British knows no æ: "cat" is kˈat to it. Of 200 words of bf_emma the recogniser errs in 60, with æ in 63."""
 
 _PLAIN: Final = frozenset({"ts", "dz"})
 """Two sounds in English ("cats"), one letter elsewhere."""

@@ -191,6 +191,7 @@ def test_the_quickest_precision_of_this_device_is_used(store: PackStore, caplog:
         ("en-us", "tɹˈeɪn tʃˈɛɹ dʒˈʌdʒ", "tɹˈAn ʧˈɛɹ ʤˈʌʤ"),
         ("en-us", "lˈɪɾəl bˈʌʔn̩ bˈɜːd wˈɔːɾɚ nˈoʊ kˈæts", "lˈɪTᵊl bˈʌtᵊn bˈɜɹd wˈɔTəɹ nˈO kˈæts"),
         ("en-gb-x-rp", "tʃˈeə nˈiə nˈəʊ bˈɜːd", "ʧˈɛː nˈɪə nˈQ bˈɜːd"),
+        ("en-gb-x-rp", "ðə plˈætfɔːm ænd ɐ kˈæt", "ðə plˈatfɔːm and ə kˈat"),
         ("it", "pˈitsːa dʒˈoɾno", "pˈiʦːa ʤˈoɾno"),
         ("es", "rˈeɪ ˈaʊto", "rˈA ˈWto"),
     ],
