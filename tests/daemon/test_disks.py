@@ -70,6 +70,8 @@ class TestDisks:
         assert (state.written_bytes, state.day_bytes, state.bytes_per_day) == (20 * MIB, 20 * MIB, None)
         account.write_text(kernel(50 * MIB, 10 * MIB))
         assert disks.look(7200.0).bytes_per_day == pytest.approx(12 * 40 * MIB)
+        account.write_text(kernel(50 * MIB, 30 * MIB))
+        assert disks.look(7203.0).written_bytes == 40 * MIB, "whoever counts would take less for a restart"
         account.write_text("nonsense")
         assert disks.look(7205.0).written_bytes is None
         account.unlink()
@@ -109,6 +111,16 @@ class TestDisks:
         answers(monkeypatch, broken)
         state = Disks([tmp_path], started_at=0.0).look(0.0)
         assert (state.free_bytes, "Input/output error" in state.refusal) == (None, True)
+
+    def test_a_folder_that_cannot_even_be_looked_for_is_told(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def broken(self: Path, **_: object) -> os.stat_result:
+            raise OSError(5, "Input/output error")
+
+        disks = Disks([tmp_path], started_at=0.0)
+        monkeypatch.setattr(Path, "stat", broken)
+        assert "Input/output error" in disks.look(0.0).refusal
 
     def test_what_the_journal_says_goes_first(self, tmp_path: Path) -> None:
         assert Disks([tmp_path], started_at=0.0).look(0.0, "it is full").refusal == "it is full"
