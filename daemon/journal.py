@@ -65,24 +65,32 @@ PLAUSIBLE_WALL: Final = 1_767_225_600.0
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What time it is, three ways. Within one boot the monotonic clock counts, whatever the others do."""
+    """What time it is, in several ways. Within one boot the time since it counts, whatever the wall clock does."""
 
     boot: str
     monotonic: float
     wall: float
+    asleep: float = 0.0
+    """Seconds of this boot for which the machine was suspended: `monotonic` stood still."""
 
     @classmethod
     def now(cls) -> Clock:
-        """Read all three."""
+        """Read all of them."""
+        boot = "unknown"
         with contextlib.suppress(OSError):
             boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-            return cls(boot, time.monotonic(), time.time())
-        return cls("unknown", time.monotonic(), time.time())
+        monotonic = time.monotonic()
+        return cls(boot, monotonic, time.time(), max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - monotonic))
+
+    @property
+    def since_boot(self) -> float:
+        """Seconds since the boot, those of suspensions among them."""
+        return self.monotonic + self.asleep
 
     def age_s(self, earlier: Clock) -> float | None:
         """Give the time since `earlier`; None where no clock can tell: one was not set, or went backwards."""
-        if self.boot == earlier.boot and self.monotonic >= earlier.monotonic:
-            return self.monotonic - earlier.monotonic
+        if self.boot == earlier.boot and self.since_boot >= earlier.since_boot:
+            return self.since_boot - earlier.since_boot
         if earlier.wall >= PLAUSIBLE_WALL and self.wall >= earlier.wall:
             return self.wall - earlier.wall
         return None
@@ -133,7 +141,7 @@ class Journal:
 
     def accept(self, command: Speak, origin: Origin, at: Clock) -> None:
         """Record that this command was accepted. On return it is on the disk."""
-        row = (command.id, _dump(command.model_dump()), _origin_to_json(origin), at.boot, at.monotonic, at.wall)
+        row = (command.id, _dump(command.model_dump()), _origin_to_json(origin), at.boot, at.since_boot, at.wall)
         with self._commit() as database:
             database.execute(
                 "INSERT INTO commands (id, command, origin, boot, monotonic, wall) VALUES (?, ?, ?, ?, ?, ?)", row

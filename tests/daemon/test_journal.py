@@ -203,6 +203,15 @@ class TestClock:
         later = Clock("boot", AT.monotonic + monotonic, wall)
         assert later.age_s(AT) == pytest.approx(monotonic)
 
+    def test_a_suspension_counts_too(self, tmp_path: Path) -> None:
+        filled(tmp_path / "j.db").close()
+        accepted = Journal(tmp_path / "j.db").open_entries()[0].accepted
+        after = Clock("boot", AT.monotonic + 1, AT.wall, asleep=3600)
+        assert after.age_s(accepted) == 3601
+        asleep_before = Journal(None)
+        asleep_before.accept(Speak(text=""), ORIGIN, after)
+        assert replace(after, monotonic=after.monotonic + 5).age_s(asleep_before.open_entries()[0].accepted) == 5
+
     def test_after_a_boot_the_wall_clock_counts_where_it_was_set(self) -> None:
         assert Clock("other", 1.0, AT.wall + 7).age_s(AT) == 7
         assert Clock("other", 1.0, AT.wall - 7).age_s(AT) is None
