@@ -153,6 +153,8 @@ class TestDoctor:
     def test_how_much_is_written_is_told_by_the_daemon(self) -> None:
         assert doctor_disk.written(Config(), None) == []
         assert doctor_disk.written(Config(), figures()) == []
+        (refusal,) = doctor_disk.written(Config(), figures(disk=Disk(refusal="disk is full")))
+        assert (refusal.state, refusal.text) == ("fault", "disk is full")
         (early,) = doctor_disk.written(Config(), figures(disk=Disk(written_mb=3.2, written_day_mb=3.2)))
         assert (early.state, "3 MiB" in early.text, "after an hour" in early.text) == ("ok", True, True)
         much = Disk(written_mb=5000, written_day_mb=1200, written_per_day_mb=1200, refusal="disk is full")
@@ -172,6 +174,12 @@ class TestDoctor:
         for free, state in {299: "fault", 300: "ok"}.items():
             answers(monkeypatch, lambda _, free=free: room(free * MIB))  # type: ignore[misc]
             assert {finding.state for finding in doctor_disk.room(config)} == {state}
+
+    def test_it_looks_wherever_the_alert_does(self, tmp_path: Path) -> None:
+        told = {"journal": {"file": str(tmp_path / "a/j.db")}, "cache": {"folder": str(tmp_path / "b")}}
+        config = Config.model_validate({**told, "recorder": {"enabled": True, "folder": str(tmp_path / "c")}})
+        texts = " ".join(finding.text for finding in doctor_disk.room(config))
+        assert all(str(folder) in texts for folder in written_folders(config))
 
 
 def room(free: int, *, flags: int = 0, inodes: int = 1000, free_inodes: int = 900) -> os.statvfs_result:
