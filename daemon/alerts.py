@@ -192,7 +192,7 @@ def _refuses(facts: Facts) -> float:
 
 
 def _refusal(facts: Facts) -> str:
-    return f"speech goes on, but nothing of it outlives a crash: {facts.figures.disk.refusal}"
+    return f"speech goes on, but not all of it is kept: {facts.figures.disk.refusal}"
 
 
 def _throttling(facts: Facts) -> float:

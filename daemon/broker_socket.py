@@ -23,7 +23,8 @@ def acknowledge_now(connected: object) -> None:
 
 
 def hang_up(connected: object) -> None:
-    """End it without a goodbye."""
+    """End it without a goodbye. From any thread: whoever reads or writes meanwhile meets an OSError, or its end."""
     if isinstance(connected, socket.socket):
         with contextlib.suppress(OSError):
-            connected.shutdown(socket.SHUT_RDWR)
+            # Of TLS the connection below: SSLSocket's own would first go on unencrypted, in the other thread.
+            socket.socket.shutdown(connected, socket.SHUT_RDWR)

@@ -30,6 +30,7 @@ from daemon.inbox import Inbox
 from daemon.worker import Worker
 from device.format import PERIOD, Samples
 from engines.synthesizer import Utterance
+from engines.text.gaps import divided
 from engines.text.phonemes import clean_text
 from engines.text.script import Passage
 from engines.voice import Voice
@@ -69,7 +70,7 @@ def key_of(utterance: Utterance, voice: Voice, readings: str) -> str:
         voice.info.model_dump_json(),  # the hashes of its files too
         voice.fingerprint,
         _espeak_version(),
-        [_content(passage) for passage in utterance.script.passages],
+        [_content(passage) for passage in divided(utterance.script, delivery.gaps).passages],
         readings,
         delivery.speaker,
         delivery.length_scale,
@@ -87,7 +88,7 @@ def key_of(utterance: Utterance, voice: Voice, readings: str) -> str:
 
 def _content(passage: Passage) -> tuple[object, ...]:
     spans = [clean_text(span) if isinstance(span, str) else repr(span) for span in passage.spans]
-    return spans, passage.pause_s, passage.rate, passage.gain, passage.voice, passage.language
+    return spans, passage.pause_s, passage.rate, passage.gain, passage.voice, passage.language, passage.opens
 
 
 @functools.cache

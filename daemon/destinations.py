@@ -51,7 +51,7 @@ class Destination:
     """Whether raw PCM may follow Opus."""
 
     def __init__(self, location: str, dial: Dial | None = None) -> None:
-        """`dial`: what the encoder does; None where nothing is encoded."""
+        """`dial`: what the encoder does; None where nothing is encoded, or not any more."""
         self.location = location
         self.dial = dial
         self.begun = False
@@ -90,6 +90,7 @@ class Destination:
 
     def _open_raw(self, error: SinkError) -> None:
         self.fallback = error.reason
+        self.dial = None
         self.writer = self.raw()
         self.writer.open()
 

@@ -57,6 +57,7 @@ class Disks:
         written = _written(self._io)
         if written is not None:
             self._meter.add(written, now)
+            written = self._meter.total  # it only grows, while the kernel takes back what never reached the disk
         return DiskState(
             free_bytes=min((room for room in rooms if isinstance(room, int)), default=None),
             refusal=next((refusal for refusal in refusals if refusal), ""),
@@ -79,8 +80,9 @@ def written_folders(config: Config) -> tuple[Path, ...]:
 
 def _room(folder: Path) -> int | str:
     """Give the bytes that are free for us where a folder is, or why nothing can be written there."""
-    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
     try:
+        # Where the disk fails, or a folder above is not ours to enter, already this does.
+        there = next(parent for parent in (folder, *folder.parents) if parent.exists())
         told = os.statvfs(there)
     except OSError as error:
         return f"{folder} cannot be looked at: {error.strerror}"

@@ -65,24 +65,32 @@ PLAUSIBLE_WALL: Final = 1_767_225_600.0
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What time it is, three ways. Within one boot the monotonic clock counts, whatever the others do."""
+    """What time it is, in several ways. Within one boot the time since it counts, whatever the wall clock does."""
 
     boot: str
     monotonic: float
     wall: float
+    asleep: float = 0.0
+    """Seconds of this boot for which the machine was suspended: `monotonic` stood still."""
 
     @classmethod
     def now(cls) -> Clock:
-        """Read all three."""
+        """Read all of them."""
+        boot = "unknown"
         with contextlib.suppress(OSError):
             boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-            return cls(boot, time.monotonic(), time.time())
-        return cls("unknown", time.monotonic(), time.time())
+        monotonic = time.monotonic()
+        return cls(boot, monotonic, time.time(), max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - monotonic))
+
+    @property
+    def since_boot(self) -> float:
+        """Seconds since the boot, those of suspensions among them."""
+        return self.monotonic + self.asleep
 
     def age_s(self, earlier: Clock) -> float | None:
         """Give the time since `earlier`; None where no clock can tell: one was not set, or went backwards."""
-        if self.boot == earlier.boot and self.monotonic >= earlier.monotonic:
-            return self.monotonic - earlier.monotonic
+        if self.boot == earlier.boot and self.since_boot >= earlier.since_boot:
+            return self.since_boot - earlier.since_boot
         if earlier.wall >= PLAUSIBLE_WALL and self.wall >= earlier.wall:
             return self.wall - earlier.wall
         return None
@@ -116,8 +124,8 @@ _FULL_WORDS: Final = ("disk is full", "disk I/O error", "readonly")
 class Journal:
     """One file, one process, one thread. JournalError where the disk refuses.
 
-    A disk that is full when it is opened keeps nobody silent: the journal is then in memory, and `problem` says so.
-    Once there is room, the next command takes it to the disk; of facts the newer ones count.
+    A disk that is full when it is opened keeps nobody silent: the journal is then in memory, with the facts that can
+    still be read, and `problem` says so. Once there is room, the next command takes it to the disk.
     """
 
     def __init__(self, path: Path | None, *, keep: int = 10_000) -> None:
@@ -133,8 +141,7 @@ class Journal:
 
     def accept(self, command: Speak, origin: Origin, at: Clock) -> None:
         """Record that this command was accepted. On return it is on the disk."""
-        self._go_back()
-        row = (command.id, _dump(command.model_dump()), _origin_to_json(origin), at.boot, at.monotonic, at.wall)
+        row = (command.id, _dump(command.model_dump()), _origin_to_json(origin), at.boot, at.since_boot, at.wall)
         with self._commit() as database:
             database.execute(
                 "INSERT INTO commands (id, command, origin, boot, monotonic, wall) VALUES (?, ?, ?, ?, ?, ?)", row
@@ -165,7 +172,11 @@ class Journal:
         self._told.append(command_id)
 
     def final(self, command_id: str) -> str | None:
-        """Give the final event of a command that has ended and is still remembered."""
+        """Give the final event of a command that has ended and is still remembered.
+
+        Asked of each command that comes, which takes the journal back to a disk that was full: that may remember more.
+        """
+        self._go_back()
         row = self._read("SELECT final FROM commands WHERE id = ? AND final IS NOT NULL", (command_id,))
         return row[0][0] if row else None
 
@@ -252,7 +263,12 @@ class Journal:
     def _in_memory(self, reason: str) -> sqlite3.Connection:
         self.problem = str(JournalError(str(self._path), reason))
         _LOG.error("%s. Commands are spoken, but the next start will know nothing of them", self.problem)
-        return _connect(_MEMORY)
+        database = _connect(_MEMORY)
+        # Settings are not forgotten for a disk that takes nothing, nor replaced by the usual ones when it does again.
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(str(self._path))) as disk:
+            disk.execute("PRAGMA locking_mode = EXCLUSIVE")  # then it needs no file beside it
+            database.executemany("INSERT INTO facts VALUES (?, ?)", disk.execute("SELECT name, value FROM facts"))
+        return database
 
     def _go_back(self) -> None:
         """Go back to a disk that was full, with all that is in memory; where it still is, `problem` stays."""
@@ -261,8 +277,9 @@ class Journal:
             return
         self._back_at = now + _BACK_S
         try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
             disk = _connect(str(self._path))
-        except (sqlite3.Error, ValueError):
+        except (OSError, sqlite3.Error, ValueError):
             return
         try:
             with disk:

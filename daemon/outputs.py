@@ -116,21 +116,23 @@ class Outputs:
     def set_complexity_cap(self, cap: int | None) -> None:
         """Let no encoder work harder than this from its next packet on; None: as configured."""
         self._cap = cap
-        for destination in self._open.values():
-            if destination.dial is not None:
-                destination.dial.settings = self._capped(destination.dial.settings)
+        for dial in self._dials().values():
+            dial.settings = self._capped(dial.settings)
 
     def set_quality(self, command: StreamQuality) -> list[str]:
         """Adapt what is being encoded, and with `all` what will be too; gives the ids of the former."""
         wanted = command.model_dump(include={"bitrate", "loss_percent", "frame_ms"}, exclude_none=True)
         if command.all:
             self._wanted = replace(self._wanted, **wanted)
-        found = [i for i, d in self._open.items() if d.dial is not None and (command.all or i == command.id)]
-        for command_id in found:
-            dial = self._open[command_id].dial
-            if dial is not None:
-                dial.settings = replace(dial.settings, **wanted)
-        return found
+        found = {i: dial for i, dial in self._dials().items() if command.all or i == command.id}
+        for dial in found.values():
+            dial.settings = replace(dial.settings, **wanted)
+        return list(found)
+
+    def _dials(self) -> dict[str, Dial]:
+        """Give those of what is being encoded. The thread that encodes may find that it cannot."""
+        dials = {command_id: destination.dial for command_id, destination in self._open.items()}
+        return {command_id: dial for command_id, dial in dials.items() if dial is not None}
 
     def lose(self, message: AudioPage) -> None:
         """Take note that a piece of a stream could not be sent."""

@@ -13,9 +13,11 @@ from daemon.cache import LONGEST_CHARS, LONGEST_S, Keeper, Phrase, PhraseCache, 
 from device.errors import PoolClosedError
 from device.format import RATE, Samples
 from device.memory import AudioChunk
+from engines.casting import Wish, direct
 from engines.errors import SpeechError, excerpt
 from engines.shelf import VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
+from engines.text.script import plain
 from engines.voice import Voice
 
 _LOG = logging.getLogger(__name__)
@@ -103,18 +105,21 @@ class Phrases:
         try:
             if not self._is_kept(text, shelf, self._kept.cache, is_wanted):
                 self._unprepared.append(text)
+            elif not is_wanted():
+                shelf.get()  # it may have had to make room for another
         except (SpeechError, PoolClosedError) as error:
             _LOG.warning("the phrase %r of cache.phrases cannot be prepared: %s", excerpt(text), error)
 
     def _is_kept(self, text: str, shelf: VoiceShelf, cache: PhraseCache, is_wanted: Callable[[], bool]) -> bool:
-        voice = shelf.get()
-        utterance = Utterance(text, shelf.delivery(voice), shelf.seed)
+        tally = Tally()
+        script, casting = direct(plain(text), Wish(), shelf, tally.warn)  # by whom it will be said on command
+        voice = casting.own
+        utterance = Utterance(script, casting.delivery, shelf.seed, casting.volume)
         cache.pin(self._key(utterance, voice))
         phrase = self.find(utterance, voice)
         if not phrase.keep:
             return True
-        tally = Tally()
-        for chunk in self.recorded(self._synthesizer.chunks(utterance, voice, tally), phrase):
+        for chunk in self.recorded(self._synthesizer.chunks(utterance, casting, tally), phrase):
             chunk.release()
             if is_wanted():
                 return False

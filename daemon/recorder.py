@@ -98,7 +98,8 @@ class Recorder(Worker):
         """Go on counting from what is there, and clear what an interrupted write left."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=_ONLY_OURS)
-            for part in self._folder.glob(f"*{_PART}"):
+            # By our names: the folder is the owner's choice, and others call theirs so too.
+            for part in (*self._folder.glob(f".[0-9]*-*{_PART}"), *self._folder.glob(f"[0-9]*-*{_TEXT}.*{_PART}")):
                 part.unlink()
             numbers = [path.name.split("-")[0] for path in self._folder.glob(f"*{_SOUND}")]
             self._number = max((int(number) for number in numbers if number.isdecimal()), default=0)

@@ -22,12 +22,17 @@ class WriteMeter:
         self._last = (started_at, 0)
 
     def add(self, total: int, now: float) -> None:
-        """Take the count at this moment, no smaller than the one before."""
+        """Take the count at this moment; one that is smaller than the one before counts as that."""
         self._last = (now, max(total, self._last[1]))
         if now - self._kept[-1][0] >= _STEP_S:
             self._kept.append(self._last)
         while len(self._kept) > 1 and self._kept[1][0] <= now - _DAY_S:
             self._kept.popleft()
+
+    @property
+    def total(self) -> int:
+        """The largest count so far."""
+        return self._last[1]
 
     @property
     def day(self) -> int:

@@ -112,10 +112,12 @@ make_user() { # FOLDER
   local group
   if command -v systemd-sysusers >/dev/null; then
     systemd-sysusers "$1/systemd/speakd-sysusers.conf"
-  elif ! id "$SERVICE_USER" >/dev/null 2>&1; then
-    useradd --system --no-create-home --home-dir /var/lib/speakd --shell /usr/sbin/nologin "$SERVICE_USER"
-    for group in audio video render; do
-      ! getent group "$group" >/dev/null || usermod -aG "$group" "$SERVICE_USER"
+  else
+    id "$SERVICE_USER" >/dev/null 2>&1 ||
+      useradd --system --user-group --no-create-home --home-dir /var/lib/speakd --shell /usr/sbin/nologin "$SERVICE_USER"
+    for group in audio video render; do # the unit does not start without one of them
+      groupadd --force --system "$group"
+      usermod -aG "$group" "$SERVICE_USER"
     done
   fi
   if command -v systemd-tmpfiles >/dev/null; then

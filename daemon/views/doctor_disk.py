@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from daemon.config import Config, journal_file, packs_folder, phrases_folder
+from daemon.config import Config, journal_file, packs_folder, phrases_folder, recordings_folder
 from daemon.telemetry_messages import Telemetry
 from daemon.views.finding import Finding
 from power.wear import read_wear
@@ -15,9 +15,11 @@ _MIB: Final = 1 << 20
 
 
 def room(config: Config) -> list[Finding]:
-    """Tell what is free where voices, journal and phrases lie."""
+    """Tell what is free where voices, journal, phrases and recordings lie."""
     findings = []
     places = {"voices": packs_folder(config), "journal": journal_file(config).parent, "phrases": phrases_folder(config)}
+    if config.recorder.enabled:
+        places["recordings"] = recordings_folder(config)
     for what, folder in places.items():
         there = next(parent for parent in (folder, *folder.parents) if parent.exists())
         usage = shutil.disk_usage(there)
@@ -46,12 +48,14 @@ def wear(config: Config, root: Path = Path("/")) -> list[Finding]:
 
 def written(config: Config, figures: Telemetry | None) -> list[Finding]:
     """Tell how much the daemon writes, and whether what it should keep is kept, by its own account."""
-    if figures is None or figures.disk.written_mb is None:
+    if figures is None:
         return []
-    disk, findings = figures.disk, []
+    disk, findings = figures.disk, list[Finding]()
     if disk.refusal:
         mend = "make room, or where the disk is mounted read-only: sudo dmesg | grep -i error; replace it"
         findings.append(Finding("disk", "fault", disk.refusal, mend))
+    if disk.written_mb is None:
+        return findings
     text = f"the daemon has written {disk.written_mb:.0f} MiB since its start"
     if disk.written_per_day_mb is None:
         text += "; how much that is a day shows after an hour"

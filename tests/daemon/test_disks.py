@@ -70,6 +70,8 @@ class TestDisks:
         assert (state.written_bytes, state.day_bytes, state.bytes_per_day) == (20 * MIB, 20 * MIB, None)
         account.write_text(kernel(50 * MIB, 10 * MIB))
         assert disks.look(7200.0).bytes_per_day == pytest.approx(12 * 40 * MIB)
+        account.write_text(kernel(50 * MIB, 30 * MIB))
+        assert disks.look(7203.0).written_bytes == 40 * MIB, "whoever counts would take less for a restart"
         account.write_text("nonsense")
         assert disks.look(7205.0).written_bytes is None
         account.unlink()
@@ -110,6 +112,16 @@ class TestDisks:
         state = Disks([tmp_path], started_at=0.0).look(0.0)
         assert (state.free_bytes, "Input/output error" in state.refusal) == (None, True)
 
+    def test_a_folder_that_cannot_even_be_looked_for_is_told(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def broken(self: Path, **_: object) -> os.stat_result:
+            raise OSError(5, "Input/output error")
+
+        disks = Disks([tmp_path], started_at=0.0)
+        monkeypatch.setattr(Path, "stat", broken)
+        assert "Input/output error" in disks.look(0.0).refusal
+
     def test_what_the_journal_says_goes_first(self, tmp_path: Path) -> None:
         assert Disks([tmp_path], started_at=0.0).look(0.0, "it is full").refusal == "it is full"
 
@@ -141,6 +153,8 @@ class TestDoctor:
     def test_how_much_is_written_is_told_by_the_daemon(self) -> None:
         assert doctor_disk.written(Config(), None) == []
         assert doctor_disk.written(Config(), figures()) == []
+        (refusal,) = doctor_disk.written(Config(), figures(disk=Disk(refusal="disk is full")))
+        assert (refusal.state, refusal.text) == ("fault", "disk is full")
         (early,) = doctor_disk.written(Config(), figures(disk=Disk(written_mb=3.2, written_day_mb=3.2)))
         assert (early.state, "3 MiB" in early.text, "after an hour" in early.text) == ("ok", True, True)
         much = Disk(written_mb=5000, written_day_mb=1200, written_per_day_mb=1200, refusal="disk is full")
@@ -160,6 +174,12 @@ class TestDoctor:
         for free, state in {299: "fault", 300: "ok"}.items():
             answers(monkeypatch, lambda _, free=free: room(free * MIB))  # type: ignore[misc]
             assert {finding.state for finding in doctor_disk.room(config)} == {state}
+
+    def test_it_looks_wherever_the_alert_does(self, tmp_path: Path) -> None:
+        told = {"journal": {"file": str(tmp_path / "a/j.db")}, "cache": {"folder": str(tmp_path / "b")}}
+        config = Config.model_validate({**told, "recorder": {"enabled": True, "folder": str(tmp_path / "c")}})
+        texts = " ".join(finding.text for finding in doctor_disk.room(config))
+        assert all(str(folder) in texts for folder in written_folders(config))
 
 
 def room(free: int, *, flags: int = 0, inodes: int = 1000, free_inodes: int = 900) -> os.statvfs_result:

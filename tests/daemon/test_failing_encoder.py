@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from simulators.output_bench import Receiver, Rig, opusinfo, tone
 
+from daemon.commands import StreamQuality
 from device.errors import EncoderError, SinkError
 from device.format import PERIOD, RATE, Samples
 from device.opus import OpusEncoder
@@ -65,6 +66,7 @@ def test_an_encoder_that_fails_at_its_first_packet_makes_a_whole_wav_stream(
     fail_after(0)
     take = rig.begin(id="a", output="stream")
     take(tone(12_345))
+    assert rig.outputs.set_quality(StreamQuality(all=True, bitrate=8000)) == [], "nothing is encoded any more"
     ended = rig.end("a")
     assert (ended.error, ended.fallback) == (None, "opus: internal error")
     assert {page.content_type for page in rig.pages} == {"audio/wav"}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from collections.abc import Callable
@@ -74,18 +75,23 @@ journal._BACK_S = 0
 path = pathlib.Path(sys.argv[1])
 before = journal.Journal(path)
 before.accept(Speak(id="before", text="x"), Origin(), journal.Clock.now())
+before.accept(Speak(id="done", text="x"), Origin(), journal.Clock.now())
+before.end("done", "{}")
 before.remember("settings", "loud")
 before.close()
 unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1, unlimited[1]))
 full = journal.Journal(path)
 assert full.problem
+assert full.recall("settings") == "loud"
+assert full.final("while") is None
 full.accept(Speak(id="while", text="x"), Origin(), journal.Clock.now())
 full.remember("restarts", "3")
 assert full.problem
 resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
-full.accept(Speak(id="after", text="x"), Origin(), journal.Clock.now())
+assert full.final("done") == "{}"
 assert full.problem == ""
+full.accept(Speak(id="after", text="x"), Origin(), journal.Clock.now())
 """
 
 
@@ -95,6 +101,21 @@ def test_it_goes_back_to_a_disk_that_was_full_with_all_it_knows(tmp_path: Path) 
     journal = Journal(tmp_path / "j.db")
     assert [entry.command.id for entry in journal.open_entries()] == ["before", "while", "after"]
     assert (journal.recall("settings"), journal.recall("restarts")) == ("loud", "3")
+
+
+def test_it_goes_back_into_a_folder_that_could_not_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Path, **_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "mkdir", full)
+        journal = Journal(tmp_path / "new/j.db")
+    assert "No space left" in journal.problem
+    assert journal.final("a") is None
+    journal.accept(Speak(id="a", text="x"), Origin(), AT)
+    journal.close()
+    assert journal.problem == ""
+    assert [entry.command.id for entry in Journal(tmp_path / "new/j.db").open_entries()] == ["a"]
 
 
 def test_what_was_told_is_noted_with_the_next_entry_and_at_the_end(tmp_path: Path) -> None:
@@ -181,6 +202,15 @@ class TestClock:
     def test_within_a_boot_only_the_monotonic_one_counts(self, monotonic: float, wall: float) -> None:
         later = Clock("boot", AT.monotonic + monotonic, wall)
         assert later.age_s(AT) == pytest.approx(monotonic)
+
+    def test_a_suspension_counts_too(self, tmp_path: Path) -> None:
+        filled(tmp_path / "j.db").close()
+        accepted = Journal(tmp_path / "j.db").open_entries()[0].accepted
+        after = Clock("boot", AT.monotonic + 1, AT.wall, asleep=3600)
+        assert after.age_s(accepted) == 3601
+        asleep_before = Journal(None)
+        asleep_before.accept(Speak(text=""), ORIGIN, after)
+        assert replace(after, monotonic=after.monotonic + 5).age_s(asleep_before.open_entries()[0].accepted) == 5
 
     def test_after_a_boot_the_wall_clock_counts_where_it_was_set(self) -> None:
         assert Clock("other", 1.0, AT.wall + 7).age_s(AT) == 7

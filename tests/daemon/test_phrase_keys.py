@@ -20,7 +20,7 @@ from engines.blends import Mix, read_vector
 from engines.families import load
 from engines.pack import AnyPack, PackStore
 from engines.synthesizer import Utterance
-from engines.text.gaps import gaps
+from engines.text.gaps import Gaps, gaps
 from engines.text.script import Script, plain
 from engines.text.ssml import parse
 from engines.vits import Delivery
@@ -108,6 +108,24 @@ def test_whatever_sounds_otherwise_has_a_name_of_its_own(voice: Voice) -> None:
 )
 def test_what_sounds_alike_has_one_name(same: Utterance, voice: Voice) -> None:
     assert key_of(same, voice, READINGS) == key_of(USUAL, voice, READINGS)
+
+
+@pytest.mark.parametrize(
+    ("paragraphs", "lines"),
+    [
+        ("One.\n\nTwo.", "One.\nTwo."),
+        (parse("<speak><p>One.</p><p>Two.</p></speak>"), parse("<speak><s>One.</s><s>Two.</s></speak>")),
+    ],
+    ids=["plain", "ssml"],
+)
+def test_paragraphs_are_told_from_lines_where_they_sound_otherwise(
+    paragraphs: str | Script, lines: str | Script, voice: Voice
+) -> None:
+    def key(text: str | Script, **delivery: Gaps) -> str:
+        return key_of(Utterance(text, Delivery(**delivery), seed=1), voice, READINGS)
+
+    assert key(paragraphs) == key(lines)
+    assert key(paragraphs, gaps=gaps(0, 400)) != key(lines, gaps=gaps(0, 400))
 
 
 def other_files(pack: AnyPack) -> Mapping[str, object]:

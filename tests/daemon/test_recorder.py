@@ -83,8 +83,11 @@ def test_a_restart_goes_on_counting_and_clears_what_was_not_finished(tmp_path: P
     with closing(Desk(tmp_path)) as desk:
         desk.speak("a", "a", PERIOD)
     (tmp_path / ".000002-b.part").write_bytes(b"half")
+    (tmp_path / "000002-b.json.0123abcd.part").write_bytes(b"half")
+    (tmp_path / "a download.zip.part").write_bytes(b"somebody else's")
     with closing(Desk(tmp_path)) as desk:
         desk.speak("b", "b", PERIOD)
+    (tmp_path / "a download.zip.part").unlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "000001-a.json",
         "000001-a.opus",

@@ -256,6 +256,17 @@ def test_pinned_phrases_are_there_before_they_are_said(make: Make) -> None:
     assert voice.say("welcome to the museum", gain=1.0)[0].cached
 
 
+def test_a_pinned_phrase_is_prepared_by_the_voice_of_its_language(tmp_path: Path) -> None:
+    store = PackStore(tmp_path / "packs")
+    for name, language in {"a": "en-us", "b": "de"}.items():
+        importer.import_voice(piper.find(str(tiny_voice.write(tmp_path, name, language=language))), store)
+    text = "Der Akku ist fast leer."
+    with contextlib.closing(Voice(tmp_path, store, (text,), capacity=20 * PERIOD)) as voice:
+        voice.until_kept(1)
+        done = voice.say(text, gain=1.0)[0]
+    assert (done.voice, done.cached) == ("b", True)
+
+
 def test_a_pinned_phrase_that_kills_the_phonemizer_costs_itself_only(
     make: Make, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
