@@ -172,9 +172,16 @@ class Renderers:
             if order is None:
                 return
             if synthesizer is None:
-                pool = HostBufferPool(buffers=_BUFFERS, capacity=RENDER_FRAMES, limit_bytes=_BUFFERS_BYTES)
-                synthesizer = Synthesizer(self._phonemizer, pool, front=self._front, watermark=self._watermark)
+                try:
+                    synthesizer = self._synthesizer()
+                except (SpeechError, DeviceError) as error:
+                    self._post(RenderEnded(order.job.id, time.monotonic(), error=error))
+                    continue
             self._post(self._render(order, synthesizer))
+
+    def _synthesizer(self) -> Synthesizer:
+        pool = HostBufferPool(buffers=_BUFFERS, capacity=RENDER_FRAMES, limit_bytes=_BUFFERS_BYTES)
+        return Synthesizer(self._phonemizer, pool, front=self._front, watermark=self._watermark)
 
     def _render(self, order: RenderOrder, synthesizer: Synthesizer) -> RenderEnded:
         tally, limiter = Tally(), Limiter()

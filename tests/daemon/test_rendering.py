@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 from simulators import tiny_voice
-from simulators.random_watermark import random_watermark
+from simulators.random_watermark import random_watermark, random_weights
 
 from daemon.errors import RenderQueueFullError, StoppedError
 from daemon.framing import Framing
@@ -24,9 +24,10 @@ from device.format import PERIOD, Samples
 from device.memory import HostBufferPool
 from device.realtime import GIVEN_WAY
 from engines import importer, piper
-from engines.errors import PhonemizerClosedError, PhonemizerDiedError, SpeakerError, VoiceError
+from engines.errors import EngineError, PhonemizerClosedError, PhonemizerDiedError, SpeakerError, VoiceError
 from engines.pack import Pack, PackStore
 from engines.precedence import Precedence
+from engines.runtime.ort import OrtEngine
 from engines.shared_voices import ConcurrentVoice, SharedVoices
 from engines.shelf import Preferences
 from engines.synthesizer import Synthesizer, Tally, Utterance
@@ -34,6 +35,7 @@ from engines.text import reading
 from engines.text.phonemes import Phonemizer
 from engines.vits import VitsVoice
 from engines.watermark_files import Watermark
+from engines.watermark_graph import marker_graph
 
 TIMEOUT_S = 60
 GAIN = 0.25
@@ -159,6 +161,16 @@ def make(pack: Pack) -> Iterator[Make]:
             return stack.enter_context(contextlib.closing(Rig(pack, **options)))  # type: ignore[arg-type]
 
         yield rig
+
+
+def test_a_watermark_that_breaks_fails_the_command_and_no_thread(make: Make) -> None:
+    graph = OrtEngine(marker_graph(random_weights()), threads=1)
+    graph.close()
+    rig = make(watermark=Watermark(graph, "broken"), threads=1)
+    for name in ("a", "b"):
+        rig.submit(Consumer(), id=name)
+        ended = rig.ended()
+        assert (ended.id, type(ended.error)) == (name, EngineError)
 
 
 def test_several_at_once_are_each_marked_as_if_alone(make: Make) -> None:
