@@ -8,7 +8,7 @@ from typing import Final
 from engines.text.normalize.english.measures import PLACES, UNIT
 from engines.text.normalize.english.money import CURRENCY
 from engines.text.normalize.english.numbers import cardinal, plural, suffix_of
-from engines.text.normalize.english.patterns import counts, rewrite, word_before
+from engines.text.normalize.english.patterns import NO_NOUNS, counts, next_word, rewrite, word_before
 from engines.text.normalize.english.reading import Reading
 
 _APOSTROPHES: Final = re.compile(r"(?<![\w.,'])\d{1,3}(?:'\d{3}){1,5}(?![\w'])")
@@ -16,6 +16,8 @@ _SPACED: Final = re.compile(
     rf"(?<![\w.,:/+-])(?<!\d )(?:(?<=[$£€¥])|(?P<code>{CURRENCY} ))?(?P<number>[1-9]\d{{0,2}}(?: \d{{3}}){{1,5}})"
     rf"(?![\w:/-]| \d|[.,]\d{{3}})(?P<thing>[.,]\d\d)?(?P<unit> ?(?:{UNIT}|{CURRENCY})(?!\w))?"
 )
+_SEVERAL: Final = re.compile(r"\d [1-9]\d\d")
+_OF_DOSES: Final = frozenset(("mg", "mcg", "µg", "μg"))
 _COMMA: Final = re.compile(
     rf"(?<![\w.,])(\d{{1,3}}),(\d{{1,2}})(?= ?(?:{UNIT})(?![\w'])(?! and\b))"
     r"|(?<=[$£€])(\d{1,3}),(\d{1,2})(?![\w,]|\.\d)"
@@ -78,6 +80,10 @@ def _spaced(match: re.Match[str]) -> str:
         return match.group()
     if word_before(match.string, match.start("number")) in PLACES:
         return match.group()  # "gate 12 500 m ahead"
+    if _SEVERAL.fullmatch(match["number"]) and match["unit"] and not match["thing"]:
+        after = next_word(match.string, match.end())
+        if match["unit"].strip() in _OF_DOSES or (after and after.lower() not in NO_NOUNS):
+            return match.group()  # "take 2 500 mg tablets": a thousand times as much is no risk to take
     number = match["number"].replace(" ", ",") + (match["thing"] or "").replace(",", ".")
     return (match["code"] or "") + number + (match["unit"] or "")
 
