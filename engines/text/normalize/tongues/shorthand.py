@@ -164,7 +164,11 @@ def _title(words: Shorthand, match: re.Match[str]) -> str:
 
 def _said(match: re.Match[str], said: str) -> str:
     """Return the words; where nothing follows, the full stop was the sentence's too."""
-    written, before, after = match.group(), match.string[: match.start()][-2:], match.string[match.end() :]
+    written, before, after = (
+        match.group(),
+        match.string[max(0, match.start() - 2) : match.start()],
+        match.string[match.end() :],
+    )
     ends = not after.strip("\"'”»)") or after[0] == "\n"
     if written == "min." and before.strip(" ")[-1:].isdecimal():
         return "min" + ("." if ends or re.match(r" [A-ZÀ-Þ]", after) else "")  # "5 min." are minutes
