@@ -32,7 +32,11 @@ _UNIT_RANGE: Final = re.compile(rf"(?<![\w.,:/$£€¥])({DECIMAL})( ?(?:{UNIT})
 _FEET: Final = re.compile(r"(?<![\w.,])(\d{1,2})['′](?: ?(\d{1,2}(?:\.\d)?)(?:\"|″|''))(?!\w)")
 _INCHES: Final = re.compile(r"(?<![\w.,/])(?:(\d{1,3}(?:\.\d{1,3})?)|(?:(\d{1,3}) )?(\d{1,2})/([1-9]\d?))\"(?!\w)")
 _AFTER_PER: Final = re.compile(rf"(?<=\bper )({UNIT})({_POWER})?(?![\w/'-])")
-_INCHES_TOLD: Final = re.compile(r" (?:wide|long|tall|high|deep|thick|screen|display|monitor|panel|tablet|pipe)\b|\Z")
+_INCHES_TOLD: Final = re.compile(
+    r" (?:wide|long|tall|high|deep|thick)(?= ?(?:[.,;:!?)]|\Z|(?:and|by|or|x)\b))"
+    r"| (?:screen|display|monitor|panel|tablet|pipe)\b|\Z"
+)
+"""But "five in high school"."""
 _FEET_BEFORE: Final = re.compile(r"\b(?:ft|feet|foot) $")
 _MINUTES: Final = re.compile(
     r"(?<![\w.,])(\d{1,3})° ?(\d{1,2})'(?: ?(\d{1,2}(?:\.\d{1,4})?)(?:\"|''))?(?: ?([NSEW])\b)?"

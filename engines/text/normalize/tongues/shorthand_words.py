@@ -76,8 +76,15 @@ def _iberian(name: str, number: int) -> str:
     return (f"{number}ª" if feminine else f"{number}º") if number <= _ALONE else str(number)
 
 
-def _french(_: str, number: int) -> str:
-    return "1er" if number == 1 else str(number)
+_REINES: Final = frozenset(
+    "Elizabeth Élisabeth Elisabeth Catherine Marie Victoria Isabelle Anne Jeanne Marguerite Christine Reine".split()
+)
+
+
+def _french(name: str, number: int) -> str:
+    if number > 1:
+        return str(number)
+    return "1re" if name.partition(" ")[0] in _REINES else "1er"
 
 
 _QUEENS: Final = frozenset("Elisabeth Elizabeth Katharina Maria Margarethe Königin Kaiserin Zarin Beatrix".split())
@@ -94,7 +101,8 @@ def _german_figures(_: str, number: int) -> str:
 
 
 _GERMAN_RULERS: Final = (
-    "Heinrich|Ludwig|Friedrich|Friedrich Wilhelm|Wilhelm|Karl|Otto|Maximilian|Franz|Joseph|Leopold|Philipp|Elisabeth|"
+    "Heinrich|Ludwig|Friedrich|Friedrich Wilhelm|Wilhelm|Karl|Otto|Maximilian|Franz(?! X\\. [A-Z])|Joseph|Leopold|"
+    "Philipp|Elisabeth|"
     "Katharina|Johannes Paul|Johannes|Paul|Pius|Benedikt|Leo|Gregor|Georg|Eduard|Napoleon|Albert|"
     "(?:König|Königin|Kaiser|Kaiserin|Papst|Zar|Zarin) [A-ZÄÖÜ][a-zäöüß]+"
 )
@@ -158,6 +166,7 @@ _GERMAN: Final = Shorthand(
     """),
     phrases=(
         (r"(?<=[a-zäöüß])str\.", "straße"),
+        (r"(?<=\d) ?[Mm]in\.(?= [a-zäöü])", " min"),
         (r"(?<![\w/])1 ?1/2(?= [A-Z])", "eineinhalb"),
         (r"(?<!\w)([Ii]n|[Nn]ach|[Vv]or|[Ss]eit) 1/2 (?=(?:Stunde|Minute)\b)", r"\1 einer halben "),
         (r"(?<![\w/])(?<!\d )1/2 (?=(?:Stunde|Flasche|Tasse|Minute|Seite|Portion|Million)\b)", "eine halbe "),
