@@ -40,7 +40,7 @@ _FACTOR: Final = re.compile(
 )
 _ORDINAL_SIGN: Final = re.compile(r"(?<![\w.,])(\d{1,4})[ºª](?! ?[CF]\b)")
 _DEGREE_SIGN: Final = re.compile(r"(?<=\d)( ?)º(?= ?[CF]\b)")
-_HUNDREDS: Final = re.compile(r"(?<![\w.,$£€])(?:(10{1,3})|([2-9]0))s(?= of\b)")
+_HUNDREDS: Final = re.compile(r"(?<![\w.,$£€])(10{1,3})s(?= of\b)")
 _MANY: Final = re.compile(r"(?<![\w.,$£€¥+-])(\d{1,3}(?:\.\d{1,2})?)([KkMB])(?= [a-z])")
 _MAGNITUDES: Final = {"K": "thousand", "k": "thousand", "M": "million", "B": "billion"}
 _RESOLUTIONS: Final = frozenset(("2", "4", "5", "6", "8", "16"))
@@ -93,7 +93,7 @@ def _ordinal_sign(match: re.Match[str]) -> str:
 
 
 def _hundreds(match: re.Match[str]) -> str:
-    return plural(cardinal(int(match[1] or match[2])).removeprefix("one "))
+    return plural(cardinal(int(match[1])).removeprefix("one "))
 
 
 def _many(match: re.Match[str]) -> str:

@@ -28,6 +28,7 @@ _HOST: Final = re.compile(
 )
 _TRAILING: Final = ".,;:!?)]}'’\"。，；！？"
 _LONE_AT: Final = re.compile(r"(?<!\S)@ ?(?=\w)")
+_FROM_TO: Final = re.compile(r"(?<=[\d%°℃]) ?~ ?(?=\d)")
 _UNSAID: Final = re.compile(r" ?[\u2190-\u21ff|¦†‡©®™•◦▪■□★☆✓✔_~`¶]+ ?| ?\^+(?![-\u2212\d]) ?")
 _SPACES: Final = re.compile(r" {2,}")
 _BACKSLASH: Final = re.compile(r" ?\\+ ?")
@@ -67,6 +68,7 @@ def _read(words: Shorthand, text: str) -> str:
     text = _TAG.sub("Hashtag ", text)
     text = _LONE_AT.sub(f" {words.at} ", text)
     text = _ABOUT.sub(words.signs["≈"] + " " * words.spaced, text)
+    text = _FROM_TO.sub("-", text)
     text = _UNSAID.sub(_pause, text)
     for pattern, said in _patterns(words):
         text = pattern.sub(said, text)
