@@ -10,6 +10,7 @@ from engines.text.normalize.english.money import CURRENCY
 from engines.text.normalize.english.numbers import cardinal, plural, suffix_of
 from engines.text.normalize.english.patterns import NO_NOUNS, counts, next_word, rewrite, word_before
 from engines.text.normalize.english.reading import Reading
+from engines.text.normalize.english.units import DOUBTFUL
 
 _APOSTROPHES: Final = re.compile(r"(?<![\w.,'])\d{1,3}(?:'\d{3}){1,5}(?![\w'])")
 _SPACED: Final = re.compile(
@@ -19,8 +20,8 @@ _SPACED: Final = re.compile(
 _SEVERAL: Final = re.compile(r"\d [1-9]\d\d")
 _OF_DOSES: Final = frozenset(("mg", "mcg", "µg", "μg"))
 _COMMA: Final = re.compile(
-    rf"(?<![\w.,])(\d{{1,3}}),(\d{{1,2}})(?= ?(?:{UNIT})(?![\w'])(?! and\b))"
-    r"|(?<=[$£€])(\d{1,3}),(\d{1,2})(?![\w,]|\.\d)"
+    rf"(?<![\w.,])(\d{{1,3}}),(\d{{1,2}})(?=(?P<gap> ?)(?P<unit>{UNIT})(?![\w'])(?! and\b))"
+    r"|(?<=[$£€])(?P<whole>\d{1,3}),(?P<part>\d{1,2})(?![\w,]|\.\d)"
 )
 _CONTINENTAL: Final = re.compile(r"(?<![\w.,])\d{1,3}(?:\.\d{3}){1,5},\d{1,2}(?![\w,])")
 _OF_UNIT: Final = re.compile(rf"(?<![\w.,/])(\d{{1,5}}\.\d{{1,3}})/(?=\d{{1,5}}(?:\.\d{{1,3}})? ?(?:{UNIT})(?!\w))")
@@ -58,7 +59,7 @@ def figures(text: str, _: Reading) -> str:
         text = rewrite(_APOSTROPHES, lambda match: match.group().replace("'", ","), text)
     text = rewrite(_SPACED, _spaced, text)
     if "," in text:
-        text = rewrite(_COMMA, lambda match: f"{match[1] or match[3]}.{match[2] or match[4]}", text)
+        text = rewrite(_COMMA, _comma, text)
         text = rewrite(_CONTINENTAL, lambda match: match.group().translate(_SWAPPED), text)
     text = rewrite(_PRESSURE, lambda match: f"{match[1] or match[3]} over {match[2] or match[4]}", text)
     text = rewrite(_UNITS_SLASH, lambda match: f"{match[1] or match[2]} slash ", text)
@@ -86,6 +87,15 @@ def _spaced(match: re.Match[str]) -> str:
             return match.group()  # "take 2 500 mg tablets": a thousand times as much is no risk to take
     number = match["number"].replace(" ", ",") + (match["thing"] or "").replace(",", ".")
     return (match["code"] or "") + number + (match["unit"] or "")
+
+
+def _comma(match: re.Match[str]) -> str:
+    """Read "5,5 g" as one number, not "rooms 3,4 in the east wing"."""
+    if match["whole"]:
+        return f"{match['whole']}.{match['part']}"
+    listed = word_before(match.string, match.start()).removesuffix("s") in PLACES
+    doubtful = match["gap"] and (match["unit"] in DOUBTFUL or match["unit"] == "A")
+    return match.group() if listed or doubtful else f"{match[1]}.{match[2]}"
 
 
 def _ordinal_sign(match: re.Match[str]) -> str:

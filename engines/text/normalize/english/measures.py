@@ -44,7 +44,9 @@ _MINUTES: Final = re.compile(
 _DEGREE_RANGE: Final = re.compile(r"(?<=\d)°(?= ?[-–] ?-?\d{1,4}(?:\.\d{1,3})? ?°)")
 _SPEED: Final = re.compile(r"(?<![\w/])(k?m|mi|[mk]?g|m?l|L|[kMG][bB]|[kMG]bit)/(h|s|min|d|m³|m²|kg|l|L)(?![\w/])")
 """A unit without a number, where it can be nothing else."""
-_PIXELS: Final = re.compile(rf"(?<![\w.,])(\d{{3,4}}) ?[x×] ?(\d{{3,4}})(?![.,]\d|\d| ?=)(?! ?(?!px){UNIT}(?!\w))")
+_PIXELS: Final = re.compile(
+    rf"(?<![\w.,])(\d{{3,4}}) ?[x×] ?(\d{{3,4}})(?![.,]\d|\d| ?=)(?! ?(?!px)(?:{UNIT})(?!\w))( ?px\b)?"
+)
 _COMPASS: Final = {"N": "north", "S": "south", "E": "east", "W": "west"}
 _DEGREES: Final = re.compile(r"(?<![\w°])° ?([CF])\b")
 PLACES: Final = frozenset(
@@ -66,7 +68,7 @@ def measures(text: str, reading: Reading) -> str:
     text = rewrite(_FEET, _feet, text)
     if text.count('"') == 1:
         text = rewrite(_INCHES, _inches, text)
-    text = rewrite(_PIXELS, lambda match: f"{in_pairs(match[1])} by {in_pairs(match[2])}", text)
+    text = rewrite(_PIXELS, _pixels, text)
     text = rewrite(_UNIT_RANGE, lambda match: f"{match[1]}–", text)
     text = rewrite(_QUANTITY, lambda match: _quantity(match, reading), text)
     text = rewrite(_AFTER_PER, lambda match: unit_name(match[1], match[2], many=False, british=reading.british), text)
@@ -174,6 +176,10 @@ def _number(match: re.Match[str], reading: Reading) -> tuple[str, bool]:
         words += f" by {decimal(side, british=british)}"
         many = True
     return sign + words, many
+
+
+def _pixels(match: re.Match[str]) -> str:
+    return f"{in_pairs(match[1])} by {in_pairs(match[2])}{' pixels' if match[3] else ''}"
 
 
 def _inches(match: re.Match[str]) -> str:

@@ -101,7 +101,7 @@ def is_attribute(text: str, start: int, end: int) -> bool:
     word = next_word(text, end)
     if not word or text[end : end + 1] != " " or word.lower() in NO_NOUNS:
         return False
-    return word_before(text, start) in {"a", "an", "another"}
+    return word_before(text, start) in {"a", "an"}
 
 
 def rewrite(pattern: re.Pattern[str], words: Callable[[re.Match[str]], str] | str, text: str) -> str:
