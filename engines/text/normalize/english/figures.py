@@ -66,7 +66,7 @@ def figures(text: str, _: Reading) -> str:
     text = rewrite(_OF_UNIT, r"\1 of ", text)
     text = rewrite(_CIRCA, "circa ", text)
     text = rewrite(_CENTURY, "century", text)
-    text = rewrite(_FACTOR, r"\1 times", text)
+    text = rewrite(_FACTOR, lambda match: f"{match[1]} time{'' if match[1] == '1' else 's'}", text)
     if "º" in text or "ª" in text:
         text = rewrite(_DEGREE_SIGN, r"\1°", text)
         text = rewrite(_ORDINAL_SIGN, _ordinal_sign, text)
