@@ -191,8 +191,9 @@ class Casting:
         if name := self._other_name(passage, style):
             return store.info(name), True
         if self._is_foreign(passage):
-            name = store.find("", passage.language, self._voices.preferences.preferred)
-            return store.info(name), passage.style not in self._styles
+            with suppress(VoiceError):  # then the utterance's own speaks
+                name = store.find("", passage.language, self._voices.preferences.preferred)
+                return store.info(name), passage.style not in self._styles
         return self.own.info, self._is_strict(passage)
 
     def _voice(self, passage: Passage, style: Style) -> tuple[Voice, bool]:
@@ -215,8 +216,8 @@ class Casting:
                 # Of another region it is still the same language.
                 if not is_of(self.own.info.language, (passage.language or "").split("-")[0]):
                     self._warn(f"no voice speaks {excerpt(passage.language or '')!r}: the command's own does")
-            else:
-                return voice, passage.style not in self._styles
+                return self._voices.get(self.own.info.name), False
+            return voice, passage.style not in self._styles
         return self._voices.get(self.own.info.name), self._is_strict(passage)
 
     def _is_strict(self, passage: Passage) -> bool:

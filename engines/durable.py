@@ -12,6 +12,9 @@ from typing import Final
 PART: Final = ".part"
 """The end of a file's name until it is whole."""
 
+_TRIES: Final = 2
+"""More than the last one: who writes the same file may find this one's part before it is locked, and delete it."""
+
 
 def write_flushed(path: Path, content: bytes) -> None:
     """Write a new file through to the disk."""
@@ -41,8 +44,16 @@ def write_whole(path: Path, content: bytes) -> None:
 
     Several may write it at once, of which one is the last. OSError where it cannot; what was there is then still there.
     """
-    part = path.with_name(f"{path.name}.{uuid.uuid4().hex}{PART}")
     _clear_abandoned(path)
+    for _ in range(_TRIES):
+        with contextlib.suppress(FileNotFoundError):
+            _write(path, content)
+            return
+    _write(path, content)
+
+
+def _write(path: Path, content: bytes) -> None:
+    part = path.with_name(f"{path.name}.{uuid.uuid4().hex}{PART}")
     try:
         with part.open("xb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # for as long as it is open: see is_abandoned

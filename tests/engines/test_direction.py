@@ -130,6 +130,7 @@ def test_a_style_that_is_none_is_refused_where_it_stands() -> None:
         'One. <voice name="deutsch" style="am_two">Zwei.</voice>',
         'One. <voice name="deutsch" style="speaker_0+speaker_1">Zwei.</voice>',
         'One. <voice style="nobody"><lang xml:lang="de">Zwei.</lang></voice>',
+        'One. <voice style="nobody" xml:lang="ja">Two.</voice>',
     ],
 )
 def test_unknown_styles_are_refused_before_anything_is_said(inside: str, voices: Voices) -> None:
@@ -148,6 +149,9 @@ def test_where_a_voice_fails_the_usual_one_says_it_in_its_own_way(style: str, vo
     found, warnings = said(voices, '<voice name="broken" style="speaker_1">Hello.</voice>')
     assert [(name, sound(delivery)) for name, delivery in found] == [("kokoro-en-us", FEMALE)]
     assert "has changed since its import" in warnings[0]
+    found, warnings = said(voices, '<voice xml:lang="fr" style="speaker_1">Salut.</voice>')
+    assert [(name, sound(delivery)) for name, delivery in found] == [("kokoro-en-us", FEMALE)]
+    assert "no voice speaks 'fr'" in warnings[0]
     found, warnings = said(voices, '<voice style="gone">Hello.</voice>')
     assert (found[0][0], found[0][1].length_scale) == ("kokoro-en-us", 0.5)
     assert "there is no voice 'nobody'" in warnings[0]

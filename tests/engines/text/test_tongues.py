@@ -214,3 +214,16 @@ def test_other_languages_have_no_rules_here() -> None:
 @pytest.mark.parametrize("name", ["PT_br", "pt-BR", "de-DE", "es-MX", "cmn-latn-pinyin", "zh-CN", "fr-FR"])
 def test_languages_are_found_by_any_of_their_names(name: str) -> None:
     assert written_forms(name) is not None
+
+
+@pytest.mark.parametrize(
+    ("language", "written", "spoken"),
+    [
+        ("zh", "1~5号", "一到五号"),
+        ("zh", "9:00~17:00", "九点到十七点"),
+        ("de", "5~8 €", "fünf bis acht Euro"),
+        ("de", "~8 €", "ungefähr acht Euro"),
+    ],
+)
+def test_a_tilde_between_numbers_is_a_range(language: str, written: str, spoken: str) -> None:
+    assert Normalizer(language).normalize(written) == spoken

@@ -95,26 +95,33 @@ _THREE: Final = (
     "tax tea ten the tie tip toe too top toy try two use van via wan war was way wet who why win wow yes yet you "
     "zip zoo"
 )
-_WORDS: Final = re.compile(rf"(?<![\w.'’&])(?:{'|'.join(_THREE.upper().split())}|LiDAR)(?![\w&]|[.'’]\w)")
-"""Three capitals between other words are letters to espeak-ng, words or not: "Press the RED button"."""
+_WORDS: Final = re.compile(
+    rf"(?<![\w.'’&])(?!(?<=\b[Tt]he )WHO\b)(?:{'|'.join(_THREE.upper().split())}|LiDAR)(?![\w&]|[.'’]\w)"
+)
+"""Three capitals between other words are letters to espeak-ng, words or not: "Press the RED button". But "the WHO"."""
 
 
 _LETTERED: Final = (
-    "gate|terminal|platform|hall|plan|group|block|class|level|line|section|zone|building|wing|exit|room|row|seat|track|bay|"
-    "concourse|pier|type|grade|vitamin|hepatitis|team|option|part|appendix|exhibit|stand|area|sector|unit|door|"
-    "entrance|lot|deck|stop|bus|train|counter|window|desk|floor|tower|stage|studio|lane|lift|elevator|side"
+    "gate|terminal|platform|hall|block|class|section|zone|building|wing|seat|bay|concourse|pier|vitamin|hepatitis|"
+    "appendix|area|sector|unit|door|entrance|deck|counter|window|desk|lane|elevator|side|room|row"
 )
+_ALSO_DONE: Final = (
+    "plan|group|level|line|exit|track|type|grade|team|option|part|exhibit|stand|lot|stop|bus|train|floor|tower|stage|"
+    "studio|lift"
+)
+_GOES_ON: Final = "IS|ARE|WAS|WILL|HAS|AND|OR|TO|FROM|FOR|AT|IN|ON|CLOSED|OPEN|BOARDING|NOW|ONLY"
 LETTER_A: Final = re.compile(
-    rf"(\b(?i:{_LETTERED})s? |(?<=[a-z&] ))A (?=[a-z])|(\b(?i:{_LETTERED})S? )A (?=[A-Z]{{2}})"
-    r"|()\bA (?=(?:and|or|to) [A-Z]\b)"
+    rf"(\b(?i:{_LETTERED}|{_ALSO_DONE})s? |(?<=[a-z&] ))A (?=[a-z])|(\b(?i:{_LETTERED})S? )A (?=[A-Z]{{2}})"
+    rf"|(\b(?i:{_ALSO_DONE})S? )A (?=(?:{_GOES_ON})\b)|()\bA (?=(?:and|or|to) [A-Z]\b)"
 )
-"""Before a word espeak-ng takes a letter for the article, unless the two are joined: "Gate A is open"."""
+"""Before a word espeak-ng takes a letter for the article, unless the two are joined: "Gate A is open", "GATE A CLOSED",
+"TRAIN A IS LATE"; but "PLAN A VISIT"."""
 _TWO_AND_ONE: Final = re.compile(r"\b([A-Z])([A-Z])(?= and [A-Z]\b)")
 
 
 def acronyms(text: str, _: Reading) -> str:
     """Part the letters of acronyms that would be read as words, and keep words together that would be spelled."""
-    text = rewrite(LETTER_A, lambda match: f"{match[1] or match[2] or ''}A-", text)
+    text = rewrite(LETTER_A, lambda match: f"{match[1] or match[2] or match[3] or ''}A-", text)
     if not any(sign.islower() for sign in text):
         return text  # in capitals throughout, words are words
     text = rewrite(_TWO_AND_ONE, r"\1.\2", text)

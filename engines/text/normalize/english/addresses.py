@@ -96,7 +96,7 @@ _TITLED: Final = re.compile(
     r"\b(?:Dr|Prof|Mr|Mrs|Ms|doctor|professor|mister|misses|miss)\.? (?:[A-Z][\w.'’-]* ?){1,3},$"
 )
 _SAID_BEFORE_OK: Final = frozenset(
-    "yes sure fine well right good great alright thanks hey hello oh so no please".split()
+    "yes sure fine well right good great alright thanks hey hello oh so no please smoke fire gas heat".split()
 )
 
 

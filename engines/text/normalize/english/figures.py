@@ -8,17 +8,20 @@ from typing import Final
 from engines.text.normalize.english.measures import PLACES, UNIT
 from engines.text.normalize.english.money import CURRENCY
 from engines.text.normalize.english.numbers import cardinal, plural, suffix_of
-from engines.text.normalize.english.patterns import counts, rewrite, word_before
+from engines.text.normalize.english.patterns import NO_NOUNS, counts, next_word, rewrite, word_before
 from engines.text.normalize.english.reading import Reading
+from engines.text.normalize.english.units import DOUBTFUL
 
 _APOSTROPHES: Final = re.compile(r"(?<![\w.,'])\d{1,3}(?:'\d{3}){1,5}(?![\w'])")
 _SPACED: Final = re.compile(
     rf"(?<![\w.,:/+-])(?<!\d )(?:(?<=[$£€¥])|(?P<code>{CURRENCY} ))?(?P<number>[1-9]\d{{0,2}}(?: \d{{3}}){{1,5}})"
     rf"(?![\w:/-]| \d|[.,]\d{{3}})(?P<thing>[.,]\d\d)?(?P<unit> ?(?:{UNIT}|{CURRENCY})(?!\w))?"
 )
+_SEVERAL: Final = re.compile(r"\d [1-9]\d\d")
+_OF_DOSES: Final = frozenset(("mg", "mcg", "µg", "μg"))
 _COMMA: Final = re.compile(
-    rf"(?<![\w.,])(\d{{1,3}}),(\d{{1,2}})(?= ?(?:{UNIT})(?![\w'])(?! and\b))"
-    r"|(?<=[$£€])(\d{1,3}),(\d{1,2})(?![\w,]|\.\d)"
+    rf"(?<![\w.,])(\d{{1,3}}),(\d{{1,2}})(?=(?P<gap> ?)(?P<unit>{UNIT})(?![\w'])(?! and\b))"
+    r"|(?<=[$£€])(?P<whole>\d{1,3}),(?P<part>\d{1,2})(?![\w,]|\.\d)"
 )
 _CONTINENTAL: Final = re.compile(r"(?<![\w.,])\d{1,3}(?:\.\d{3}){1,5},\d{1,2}(?![\w,])")
 _OF_UNIT: Final = re.compile(rf"(?<![\w.,/])(\d{{1,5}}\.\d{{1,3}})/(?=\d{{1,5}}(?:\.\d{{1,3}})? ?(?:{UNIT})(?!\w))")
@@ -38,7 +41,7 @@ _FACTOR: Final = re.compile(
 )
 _ORDINAL_SIGN: Final = re.compile(r"(?<![\w.,])(\d{1,4})[ºª](?! ?[CF]\b)")
 _DEGREE_SIGN: Final = re.compile(r"(?<=\d)( ?)º(?= ?[CF]\b)")
-_HUNDREDS: Final = re.compile(r"(?<![\w.,$£€])(?:(10{1,3})|([2-9]0))s(?= of\b)")
+_HUNDREDS: Final = re.compile(r"(?<![\w.,$£€])(10{1,3})s(?= of\b)")
 _MANY: Final = re.compile(r"(?<![\w.,$£€¥+-])(\d{1,3}(?:\.\d{1,2})?)([KkMB])(?= [a-z])")
 _MAGNITUDES: Final = {"K": "thousand", "k": "thousand", "M": "million", "B": "billion"}
 _RESOLUTIONS: Final = frozenset(("2", "4", "5", "6", "8", "16"))
@@ -56,14 +59,14 @@ def figures(text: str, _: Reading) -> str:
         text = rewrite(_APOSTROPHES, lambda match: match.group().replace("'", ","), text)
     text = rewrite(_SPACED, _spaced, text)
     if "," in text:
-        text = rewrite(_COMMA, lambda match: f"{match[1] or match[3]}.{match[2] or match[4]}", text)
+        text = rewrite(_COMMA, _comma, text)
         text = rewrite(_CONTINENTAL, lambda match: match.group().translate(_SWAPPED), text)
     text = rewrite(_PRESSURE, lambda match: f"{match[1] or match[3]} over {match[2] or match[4]}", text)
     text = rewrite(_UNITS_SLASH, lambda match: f"{match[1] or match[2]} slash ", text)
     text = rewrite(_OF_UNIT, r"\1 of ", text)
     text = rewrite(_CIRCA, "circa ", text)
     text = rewrite(_CENTURY, "century", text)
-    text = rewrite(_FACTOR, r"\1 times", text)
+    text = rewrite(_FACTOR, lambda match: f"{match[1]} time{'' if match[1] == '1' else 's'}", text)
     if "º" in text or "ª" in text:
         text = rewrite(_DEGREE_SIGN, r"\1°", text)
         text = rewrite(_ORDINAL_SIGN, _ordinal_sign, text)
@@ -78,8 +81,21 @@ def _spaced(match: re.Match[str]) -> str:
         return match.group()
     if word_before(match.string, match.start("number")) in PLACES:
         return match.group()  # "gate 12 500 m ahead"
+    if _SEVERAL.fullmatch(match["number"]) and match["unit"] and not match["thing"]:
+        after = next_word(match.string, match.end())
+        if match["unit"].strip() in _OF_DOSES or (after and after.lower() not in NO_NOUNS):
+            return match.group()  # "take 2 500 mg tablets": a thousand times as much is no risk to take
     number = match["number"].replace(" ", ",") + (match["thing"] or "").replace(",", ".")
     return (match["code"] or "") + number + (match["unit"] or "")
+
+
+def _comma(match: re.Match[str]) -> str:
+    """Read "5,5 g" as one number, not "rooms 3,4 in the east wing"."""
+    if match["whole"]:
+        return f"{match['whole']}.{match['part']}"
+    listed = word_before(match.string, match.start()).removesuffix("s") in PLACES
+    doubtful = match["gap"] and (match["unit"] in DOUBTFUL or match["unit"] == "A")
+    return match.group() if listed or doubtful else f"{match[1]}.{match[2]}"
 
 
 def _ordinal_sign(match: re.Match[str]) -> str:
@@ -87,7 +103,7 @@ def _ordinal_sign(match: re.Match[str]) -> str:
 
 
 def _hundreds(match: re.Match[str]) -> str:
-    return plural(cardinal(int(match[1] or match[2])).removeprefix("one "))
+    return plural(cardinal(int(match[1])).removeprefix("one "))
 
 
 def _many(match: re.Match[str]) -> str:

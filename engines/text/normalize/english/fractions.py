@@ -30,9 +30,11 @@ _OUT_OF: Final = re.compile(r"(?<![\w.,/])(\d{1,3}(?:\.\d{1,2})?)/(5|10|20|100)(
 _RATED: Final = frozenset("rated rating rate score scored scores scoring graded".split())
 _OF: Final = re.compile(
     r"\b(page|slide|step|part|item|stage|question|file|image|photo|track|task|lap|round|lesson|level|sheet|attempt|try|"
-    r"disc|coach|car|carriage|lane)( \d{1,4})/(?=\d{1,4}(?![\w/]|[.,]\d))",
+    r"disc|coach|car|carriage|lane)( \d{1,4})/(?=\d{1,4}(?![\w/]|[.,]\d"
+    r"|[ -](?:of|mile|kilo|met|yard|foot|feet|inch|block|hour|minute|day|year|way|full|empty|cup|size|price)))",
     re.IGNORECASE,
 )
+"""But "the car 1/2 mile away"."""
 
 
 def fractions(text: str, reading: Reading) -> str:

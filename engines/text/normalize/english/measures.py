@@ -32,7 +32,11 @@ _UNIT_RANGE: Final = re.compile(rf"(?<![\w.,:/$£€¥])({DECIMAL})( ?(?:{UNIT})
 _FEET: Final = re.compile(r"(?<![\w.,])(\d{1,2})['′](?: ?(\d{1,2}(?:\.\d)?)(?:\"|″|''))(?!\w)")
 _INCHES: Final = re.compile(r"(?<![\w.,/])(?:(\d{1,3}(?:\.\d{1,3})?)|(?:(\d{1,3}) )?(\d{1,2})/([1-9]\d?))\"(?!\w)")
 _AFTER_PER: Final = re.compile(rf"(?<=\bper )({UNIT})({_POWER})?(?![\w/'-])")
-_INCHES_TOLD: Final = re.compile(r" (?:wide|long|tall|high|deep|thick|screen|display|monitor|panel|tablet|pipe)\b|\Z")
+_INCHES_TOLD: Final = re.compile(
+    r" (?:wide|long|tall|high|deep|thick)(?= ?(?:[.,;:!?)]|\Z|(?:and|by|or|x)\b))"
+    r"| (?:screen|display|monitor|panel|tablet|pipe)\b|\Z"
+)
+"""But "five in high school"."""
 _FEET_BEFORE: Final = re.compile(r"\b(?:ft|feet|foot) $")
 _MINUTES: Final = re.compile(
     r"(?<![\w.,])(\d{1,3})° ?(\d{1,2})'(?: ?(\d{1,2}(?:\.\d{1,4})?)(?:\"|''))?(?: ?([NSEW])\b)?"
@@ -40,7 +44,9 @@ _MINUTES: Final = re.compile(
 _DEGREE_RANGE: Final = re.compile(r"(?<=\d)°(?= ?[-–] ?-?\d{1,4}(?:\.\d{1,3})? ?°)")
 _SPEED: Final = re.compile(r"(?<![\w/])(k?m|mi|[mk]?g|m?l|L|[kMG][bB]|[kMG]bit)/(h|s|min|d|m³|m²|kg|l|L)(?![\w/])")
 """A unit without a number, where it can be nothing else."""
-_PIXELS: Final = re.compile(rf"(?<![\w.,])(\d{{3,4}}) ?[x×] ?(\d{{3,4}})(?![.,]\d|\d| ?=)(?! ?(?!px){UNIT}(?!\w))")
+_PIXELS: Final = re.compile(
+    rf"(?<![\w.,])(\d{{3,4}}) ?[x×] ?(\d{{3,4}})(?![.,]\d|\d| ?=)(?! ?(?!px)(?:{UNIT})(?!\w))( ?px\b)?"
+)
 _COMPASS: Final = {"N": "north", "S": "south", "E": "east", "W": "west"}
 _DEGREES: Final = re.compile(r"(?<![\w°])° ?([CF])\b")
 PLACES: Final = frozenset(
@@ -62,7 +68,7 @@ def measures(text: str, reading: Reading) -> str:
     text = rewrite(_FEET, _feet, text)
     if text.count('"') == 1:
         text = rewrite(_INCHES, _inches, text)
-    text = rewrite(_PIXELS, lambda match: f"{in_pairs(match[1])} by {in_pairs(match[2])}", text)
+    text = rewrite(_PIXELS, _pixels, text)
     text = rewrite(_UNIT_RANGE, lambda match: f"{match[1]}–", text)
     text = rewrite(_QUANTITY, lambda match: _quantity(match, reading), text)
     text = rewrite(_AFTER_PER, lambda match: unit_name(match[1], match[2], many=False, british=reading.british), text)
@@ -170,6 +176,10 @@ def _number(match: re.Match[str], reading: Reading) -> tuple[str, bool]:
         words += f" by {decimal(side, british=british)}"
         many = True
     return sign + words, many
+
+
+def _pixels(match: re.Match[str]) -> str:
+    return f"{in_pairs(match[1])} by {in_pairs(match[2])}{' pixels' if match[3] else ''}"
 
 
 def _inches(match: re.Match[str]) -> str:

@@ -90,7 +90,7 @@ def tells_decade(text: str, start: int, end: int) -> bool:
     return word_before(text, start) in _DECADE_AFTER or next_word(text, end) in _DECADE_BEFORE
 
 
-_NO_NOUNS: Final = FUNCTION_WORDS | frozenset(
+NO_NOUNS: Final = FUNCTION_WORDS | frozenset(
     "of per each every off away ahead apart ago later more less than over under above below plus minus into "
     "onto".split()
 )
@@ -99,9 +99,9 @@ _NO_NOUNS: Final = FUNCTION_WORDS | frozenset(
 def is_attribute(text: str, start: int, end: int) -> bool:
     """Whether an amount goes before the thing that it tells of, and so has no plural: "a 50 kg bag"."""
     word = next_word(text, end)
-    if not word or text[end : end + 1] != " " or word.lower() in _NO_NOUNS:
+    if not word or text[end : end + 1] != " " or word.lower() in NO_NOUNS:
         return False
-    return word_before(text, start) in {"a", "an", "another"}
+    return word_before(text, start) in {"a", "an"}
 
 
 def rewrite(pattern: re.Pattern[str], words: Callable[[re.Match[str]], str] | str, text: str) -> str:

@@ -18,7 +18,7 @@ _THINGS: Final = (
     "terminal|title|tower|track|type|unit|vol\\.|volume|war|wing|zone|schedule|star wars|psalm|quadrant|room|floor|"
     "sonata|concerto|fantasy|version|item|exercise|question|test|theorem|lot|session|round|week|day|area|region|"
     "vatican|titan|voyager|gemini|ariane|category|tier|pier|deck|gallery|corridor|entrance|exit|stand|court|lounge|"
-    "reactor|page"
+    "reactor|page|ward"
 )
 _AFTER_THING: Final = re.compile(
     rf"\b(?i:({_THINGS}))(s?)( )({_ROMAN}|[ivx]{{2,7}})(?=(?:[a-z])?\b)(?![.'’]?\w)"

@@ -25,7 +25,7 @@ _OR: Final = re.compile(r"(?<=[^\W_]) / (?=[^\W_])|(?<=[^\W\d_])/(?=[^\W\d_])(?!
 _PER: Final = re.compile(r"(?<=[a-z]s)/(?=(?:second|minute|hour|day|night|week|month|year|person|visit|room)\b)")
 _AND_OR: Final = re.compile(r"\band/or\b", re.IGNORECASE)
 _SLASH: Final = re.compile(r"(?<=\w)/(?=\s|$)|(?<![^\s])/(?=[\w\s]|$)")
-_QUOTED_SLASH: Final = re.compile(r"(?<=['\"])/{1,3}(?=['\"])")
+_QUOTED_SLASH: Final = re.compile(r"(?<=['\"“‘])/{1,3}(?=['\"”’])")
 _LONE_SLASH: Final = re.compile(r"(?<!\w)/(?!\w)")
 _MINUS_LEFT: Final = re.compile(r"(?<![\w.,)\]-])-(?=[\d.])")
 _DIGITS: Final = re.compile(r"\d+")

@@ -38,21 +38,27 @@ _NATIONAL: Final = re.compile(
 _LOCAL: Final = re.compile(rf"{_NOT_WITHIN}(\d{{3}})-(\d{{4}}){_END}")
 _SECURITY: Final = re.compile(rf"{_NOT_WITHIN}(\d{{3}})-(\d{{2}})-(\d{{4}}){_END}")
 _CARD: Final = re.compile(rf"{_NOT_WITHIN}\d{{4}}(?:[ -]\d{{4}}){{2,4}}{_END}")
+_OF_THINGS: Final = (
+    r"(?! (?:seconds?|minutes?|mins?|hours?|hrs?|days?|weeks?|months?|years?|times|people|persons|guests|pages|rings|"
+    r"metres|meters|yards|feet|miles|steps|users|pieces|[mk]?m)\b)"
+)
+"""No number of somebody: "call 24 hours ahead"."""
 _EMERGENCY: Final = re.compile(
     r"\b((?:call|calls|calling|called|dial|dials|dialling|dialing|ring|phone|text)"
     r"(?: (?:on|to|us at|us on|me at|at))? )"
-    r"(\d{2,8}(?:[ -]\d{2,8}){0,4})(?![\w%°]|[.,:/-]\d)",
+    rf"(\d{{2,8}}(?:[ -]\d{{2,8}}){{0,4}})(?![\w%°]|[.,:/-]\d){_OF_THINGS}",
     re.IGNORECASE,
 )
 _TELEPHONE: Final = re.compile(
     r"\b((?:tel|telephone|phone|fax|mobile|cell|hotline|helpline|whatsapp|sms)\b\.?:? ?)"
-    r"(\d{2,8}(?:[ -]\d{2,8}){1,5}|\d{5,15})(?![\w%°]|[.,:/-]\d)",
+    rf"(\d{{2,8}}(?:[ -]\d{{2,8}}){{1,5}}|\d{{5,15}})(?![\w%°]|[.,:/-]\d){_OF_THINGS}",
     re.IGNORECASE,
 )
 _TEL: Final = re.compile(r"\b([Tt])el\b\.?(?=:? ?[+(\d])")
 _TOLD: Final = re.compile(
-    r"\b((?:ending|ends) (?:in|with) |emergency(?: number| call| line)?:? (?=1\d\d\b|9\d\d\b)"
-    r"|[Tt]ext \w{1,20} to )(\d{3,8})(?![\w%°]|[.,:/-]\d)",
+    r"\b((?:cards?|numbers?|accounts?|phones?|codes?|tickets?|plates?|bookings?|orders?|references?) "
+    r"(?:ending|ends) (?:in|with) |emergency(?: number| call| line)?:? (?=1\d\d\b|9\d\d\b)"
+    rf"|[Tt]ext \w{{1,20}} to )(\d{{3,8}})(?![\w%°]|[.,:/-]\d){_OF_THINGS}",
     re.IGNORECASE,
 )
 _IBAN: Final = re.compile(

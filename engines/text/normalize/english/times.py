@@ -32,16 +32,18 @@ _HOUR_AND_HALF: Final = re.compile(
     rf" ?{_HALF}(?![a-z])(?: ?{_ZONE})?",
     _FLAGS,
 )
-_HOURS: Final = re.compile(r"(?<![\w.,:/-])([01]\d|2[0-3])([0-5]\d)(?= ?(?:hours|hrs)\b)")
+_HOURS: Final = re.compile(r"(?<![\w.,:/-])([01]\d|2[0-3])([0-5]\d)(?= ?(?:hours|hrs)\b(?! of\b))")
 _FRENCH: Final = re.compile(r"(?<![\w.,:/-])([01]?\d|2[0-3])h([0-5]\d)(?!\w)")
 _SPAN: Final = re.compile(
-    r"(?<![\w.,:/-])(?=\d{1,4}[dhm] ?\d)"
+    r"(?<![\w.,:/$£€¥-])(?=\d{1,4}(?:d ?\d{1,3}[hm]|h ?\d{1,3}m|(?<!\d\d\d)m ?\d\d?s)(?:in|ec)?(?![A-Za-z]))"
     r"(?:(\d{1,4})d ?)?(?:(\d{1,3})h ?)?(?:(\d{1,3})m(?:in)? ?)?(?:(\d{1,3})s(?:ec)?)?(?<=[a-z])(?!\w)"
 )
+"""Two parts at least: "100m 2 blocks east" are meters."""
 _POINTED: Final = re.compile(
     r"(?<=[Tt]he )([01]?\d|2[0-3])\.([0-5]\d)(?= (?:from|to|train|bus|ferry|service|flight|departure)\b)"
 )
-_AT: Final = frozenset("at by until till before from to".split())
+_AT: Final = frozenset("at by until till before from".split())
+_TO_HOUR: Final = re.compile(r"(?:hours|hrs|\b0\d{3}) to $")
 _HALF_ALONE: Final = re.compile(r"\b([ap])\.m\.(?! ?[a-z]\.)", _FLAGS)
 
 
@@ -100,9 +102,10 @@ def _after(match: re.Match[str]) -> str:
 
 
 def _hours(match: re.Match[str]) -> str:
-    """Read "0800 hours" as the forces do; "1200 hours of work" are hours."""
+    """Read "0800 hours" as the forces do; "1200 hours of work" and "up to 2000 hours" are hours."""
     hour, minute = match.groups()
-    if hour[0] != "0" and word_before(match.string, match.start()) not in _AT:
+    before = match.string[max(0, match.start() - 12) : match.start()]
+    if hour[0] != "0" and word_before(match.string, match.start()) not in _AT and not _TO_HOUR.search(before):
         return match.group()
     words = two_figures(int(hour)) if int(hour) else "zero"
     return f"{words} {'hundred' if minute == '00' else two_figures(int(minute))}"

@@ -140,7 +140,7 @@ _IN_ONE: Final = re.compile(
 _UHR: Final = re.compile(r"(?<![\w.,:])(\d{1,2})(?:\.(\d\d))? ?Uhr(?! ?\d)(?!\w)")
 _IN_MANY: Final = re.compile(
     r"(?<!\w)([Ii]n|[Nn]ach|[Aa]us|[Vv]on|[Mm]it|[Vv]or|[Bb]ei|[Zz]u|[Aa]b) "
-    r"(\d{1,3}(?:\.\d{3}|\d{0,3})(?:,\d{1,2})?) ?([kcm]?m|m?l)(?![\w²³/.])"
+    r"(?!1 ?[a-z])(\d{1,3}(?:\.\d{3}|\d{0,3})(?:,\d{1,2})?) ?([kcm]?m|m?l)(?![\w²³/.])"
 )
 _DAY_AND_MONTH: Final = re.compile(r"(?<![\w.,:])(\d{1,2})\.(\d{1,2})\.(?!\d)")
 _HUNDREDS_IN_YEARS: Final = range(1100, 2000)

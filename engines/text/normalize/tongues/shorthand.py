@@ -28,12 +28,26 @@ _HOST: Final = re.compile(
 )
 _TRAILING: Final = ".,;:!?)]}'’\"。，；！？"
 _LONE_AT: Final = re.compile(r"(?<!\S)@ ?(?=\w)")
+_FROM_TO: Final = re.compile(r"(?<=[\d%°℃]) ?~ ?(?=\d)")
 _UNSAID: Final = re.compile(r" ?[\u2190-\u21ff|¦†‡©®™•◦▪■□★☆✓✔_~`¶]+ ?| ?\^+(?![-\u2212\d]) ?")
 _SPACES: Final = re.compile(r" {2,}")
 _BACKSLASH: Final = re.compile(r" ?\\+ ?")
 _ABOUT: Final = re.compile(r"(?<![\w~])~ ?(?=[\d$€£.])")
 """Arrows, bars and marks: nobody says them."""
 _TAG: Final = re.compile(r"(?<![\w#&])#(?=[^\W\d_])")
+
+_CLOSING: Final = frozenset(
+    ("etc.", "ecc.", "usw.", "v.Chr.", "n.Chr.", "av.J.-C.", "apr.J.-C.", "a.C.", "d.C.", "EE.UU.")
+)
+"""Behind these a capital begins a sentence: no noun that they belong to follows them."""
+_LETTERED: Final = frozenset(
+    "taille salle porte hall ligne métro quai voie zone bus tram bâtiment escalier allée point lettre groupe niveau "
+    "terminal tarif vitamine sala puerta vitamina letra opción andén vía línea grupo talla plan bloque edificio planta "
+    "nivel zona porta portão plataforma linha opção bloco prédio tamanho gruppo lettera binario".split()
+)
+"""What bears a letter for its name: "Terminal D Norte" is no Don Norte."""
+_WOMAN: Final = re.compile(r"(?:\w{2,20}a|Isabel|Leonor|Inês|Beatriz)(?!\w)")
+_WORD_BEFORE: Final = re.compile(r"([^\W\d_]+) $")
 
 
 def shorthand(language: str) -> Callable[[str], str] | None:
@@ -54,6 +68,7 @@ def _read(words: Shorthand, text: str) -> str:
     text = _TAG.sub("Hashtag ", text)
     text = _LONE_AT.sub(f" {words.at} ", text)
     text = _ABOUT.sub(words.signs["≈"] + " " * words.spaced, text)
+    text = _FROM_TO.sub("-", text)
     text = _UNSAID.sub(_pause, text)
     for pattern, said in _patterns(words):
         text = pattern.sub(said, text)
@@ -103,15 +118,15 @@ def _patterns(words: Shorthand) -> tuple[tuple[re.Pattern[str], Callable[[re.Mat
         made.append(
             (
                 re.compile(rf"(?<!\w)({day})\.? ?[-–] ?({day})(?:\.|(?!\w))"),
-                lambda match: f"{words.days[match[1]]} {words.until} {words.days[match[2]]}",
+                partial(_days, words),
             )
         )
     if words.titles:
         title = "|".join(words.titles)
         made.append(
             (
-                re.compile(rf"(?<!\w)({title})(?:\. ?| )(?=[^\W\d_])(?=[A-ZÄÖÜÉÈÁÍÓÚÇ])"),
-                lambda match: words.titles[match[1]] + " ",
+                re.compile(rf"(?<![\w-])({title})(?:\. ?| )(?=[^\W\d_])(?=[A-ZÄÖÜÉÈÁÍÓÚÇ])"),
+                partial(_title, words),
             )
         )
     made += [(re.compile(pattern), partial(_expanded, said=said)) for pattern, said in words.phrases]
@@ -130,9 +145,38 @@ def _written(short: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w.]){start}{rest}(?!\w)")
 
 
+def _days(words: Shorthand, match: re.Match[str]) -> str:
+    """Name the days of a range; its full stop is the sentence's where the first day has none, or nothing follows."""
+    first, second = match[1], match[2]
+    letters = [day for day in words.days if len(day) == 1]
+    if first in letters and second in letters and letters.index(first) >= letters.index(second):
+        return match.group()  # sizes: "tallas S-M"
+    written = match.group()
+    ends = written.endswith(".") and ("." not in written[:-1] or not match.string[match.end() :].strip())
+    return f"{words.days[first]} {words.until} {words.days[second]}{'.' if ends else ''}"
+
+
+def _title(words: Shorthand, match: re.Match[str]) -> str:
+    before = _WORD_BEFORE.search(match.string[max(0, match.start() - 24) : match.start()])
+    if len(match[1]) == 1 and before and before[1].lower() in _LETTERED:
+        return match.group()
+    said, _, of_woman = words.titles[match[1]].partition("/")
+    return (of_woman if of_woman and _WOMAN.match(match.string, match.end()) else said) + " "
+
+
 def _said(match: re.Match[str], said: str) -> str:
     """Return the words; where nothing follows, the full stop was the sentence's too."""
-    ends = not match.string[match.end() :].strip("\"'”»)") or match.string[match.end() : match.end() + 1] == "\n"
+    written, before, after = (
+        match.group(),
+        match.string[max(0, match.start() - 2) : match.start()],
+        match.string[match.end() :],
+    )
+    ends = not after.strip("\"'”»)") or after[0] == "\n"
+    if written == "min." and before.strip(" ")[-1:].isdecimal():
+        return "min" + ("." if ends or re.match(r" [A-ZÀ-Þ]", after) else "")  # "5 min." are minutes
+    if written == "Max." and before[:1].isalnum() and before[1:] == " " and not re.match(r" ?\d", after):
+        return written  # "Fragen Sie Max."
+    ends = ends or (written.replace(" ", "") in _CLOSING and bool(re.match(r" [A-ZÀ-Þ]", after)))
     words = said[0].upper() + said[1:] if match.group()[0].isupper() and said[0].islower() else said
     return words + ("." if ends and match.group().endswith(".") else "")
 

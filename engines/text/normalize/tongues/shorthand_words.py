@@ -9,7 +9,7 @@ from typing import Final
 from engines.text.normalize.tongues.table import tongue_of
 
 _NAME: Final = r"(?<!\w)([A-ZÀ-Þ][a-zß-ÿ]{2,20}(?: [A-ZÀ-Þ][a-zß-ÿ]{2,20})? )"
-_NUMERAL_OF_NAME: Final = _NAME + r"(?=[IVX]{2,6}\b|[IV]\b)ROMAN(?![\w'’.-]\w|\w)"
+_NUMERAL_OF_NAME: Final = _NAME + r"(?=[IVX]{2,6}\b|[IV]\b)ROMAN(?![\w'’./-]\w|\w)"
 _ALONE: Final = 10
 """Spanish and Portuguese say "Felipe sexto", but "Alfonso trece"."""
 
@@ -31,7 +31,7 @@ class Shorthand:
     days: Mapping[str, str] = field(default_factory=dict)
     """Days of the week, as they are shortened in ranges."""
     titles: Mapping[str, str] = field(default_factory=dict)
-    """Before a name, with or without a full stop."""
+    """Before a name, with or without a full stop; behind a slash what a woman has."""
     abbreviations: Mapping[str, str] = field(default_factory=dict)
     """With their full stops; a space in them may be missing."""
     phrases: tuple[tuple[str, str], ...] = ()
@@ -59,6 +59,14 @@ def _figures(_: str, number: int) -> str:
     return str(number)
 
 
+_MEN_IN_A: Final = frozenset(("Andrea", "Luca", "Nicola", "Papa", "Mattia", "Enea"))
+
+
+def _italian(name: str, number: int) -> str:
+    feminine = name.rstrip().endswith("a") and name.rsplit(maxsplit=1)[-1] not in _MEN_IN_A
+    return f"{number}{'ª' if feminine else 'º'}"
+
+
 def _place(_: str, number: int) -> str:
     return f"{number}º"
 
@@ -68,8 +76,15 @@ def _iberian(name: str, number: int) -> str:
     return (f"{number}ª" if feminine else f"{number}º") if number <= _ALONE else str(number)
 
 
-def _french(_: str, number: int) -> str:
-    return "1er" if number == 1 else str(number)
+_REINES: Final = frozenset(
+    "Elizabeth Élisabeth Elisabeth Catherine Marie Victoria Isabelle Anne Jeanne Marguerite Christine Reine".split()
+)
+
+
+def _french(name: str, number: int) -> str:
+    if number > 1:
+        return str(number)
+    return "1re" if name.partition(" ")[0] in _REINES else "1er"
 
 
 _QUEENS: Final = frozenset("Elisabeth Elizabeth Katharina Maria Margarethe Königin Kaiserin Zarin Beatrix".split())
@@ -81,8 +96,13 @@ def _german(name: str, number: int) -> str:
     return f"{'die' if name.partition(' ')[0] in _QUEENS else 'der'} {place.capitalize()}"
 
 
+def _german_figures(_: str, number: int) -> str:
+    return "eins" if number == 1 else str(number)  # "Typ eins Diabetes", not "ein Diabetes"
+
+
 _GERMAN_RULERS: Final = (
-    "Heinrich|Ludwig|Friedrich|Friedrich Wilhelm|Wilhelm|Karl|Otto|Maximilian|Franz|Joseph|Leopold|Philipp|Elisabeth|"
+    "Heinrich|Ludwig|Friedrich|Friedrich Wilhelm|Wilhelm|Karl|Otto|Maximilian|Franz(?! X\\. [A-Z])|Joseph|Leopold|"
+    "Philipp|Elisabeth|"
     "Katharina|Johannes Paul|Johannes|Paul|Pius|Benedikt|Leo|Gregor|Georg|Eduard|Napoleon|Albert|"
     "(?:König|Königin|Kaiser|Kaiserin|Papst|Zar|Zarin) [A-ZÄÖÜ][a-zäöüß]+"
 )
@@ -146,6 +166,7 @@ _GERMAN: Final = Shorthand(
     """),
     phrases=(
         (r"(?<=[a-zäöüß])str\.", "straße"),
+        (r"(?<=\d) ?[Mm]in\.(?= [a-zäöü])", " min"),
         (r"(?<![\w/])1 ?1/2(?= [A-Z])", "eineinhalb"),
         (r"(?<!\w)([Ii]n|[Nn]ach|[Vv]or|[Ss]eit) 1/2 (?=(?:Stunde|Minute)\b)", r"\1 einer halben "),
         (r"(?<![\w/])(?<!\d )1/2 (?=(?:Stunde|Flasche|Tasse|Minute|Seite|Portion|Million)\b)", "eine halbe "),
@@ -158,11 +179,15 @@ _GERMAN: Final = Shorthand(
             rf"(?<!\w)((?:{_GERMAN_RULERS}) )ROMAN(?:\.(?!\s*$)|(?=\.?\s*$)|(?![\w.]))",
             _german,
         ),
-        (rf"(?<!\w)((?:{_GERMAN_THINGS}) )ROMAN(?![\w-])", _figures),
+        (rf"(?<!\w)((?:{_GERMAN_THINGS}) )ROMAN(?![\w-])", _german_figures),
         (r"(?<!\w)()ROMAN(?=\. (?:Weltkrieg|Jahrhundert|Stock|Akt|Kapitel|Etage|Olymp))", _figures),
     ),
 )
 
+_FRENCH_THINGS: Final = (
+    "[Ss]iècle|[Cc]hapitre|[Tt]ome|[Aa]cte|[Pp]artie|[Tt]erminal|[Hh]all|[Pp]hase|[Tt]ype|[Nn]iveau|[Ss]alle|[Gg]roupe|"
+    "[Zz]one|[Pp]orte|[Cc]lasse|[Ss]ection|[Éé]tape|[Bb]âtiment|[Tt]our|[Vv]olume|[Qq]uai|[Vv]oie"
+)
 _FRENCH: Final = Shorthand(
     dot="point",
     at="arobase",
@@ -199,9 +224,9 @@ _FRENCH: Final = Shorthand(
         (r"(?<![\w/])(?<!\d )1/2[ -](?=heures?\b|journée|finale|page)", "une demi-"),
     ),
     romans=(
-        (r"(?<!\w)((?:(?:siècle|chapitre|tome|acte|partie|terminal|hall|phase|type|niveau) ))ROMAN(?![\w-])", _figures),
+        (rf"(?<!\w)((?:{_FRENCH_THINGS}) )ROMAN(?![\w-])", _figures),
         (r"(?<!\w)()ROMAN(?=(?:e|ème|er|ère)(?!\w))", _figures),
-        (_NAME + r"(?=[IVX]{2,6}\b|[IV]\b)ROMAN(?![\w'’.-]\w|\w)", _french),
+        (_NAME + r"(?=[IVX]{2,6}\b|[IV]\b)ROMAN(?![\w'’./-]\w|\w)", _french),
     ),
 )  # fmt: skip
 
@@ -245,7 +270,8 @@ _SPANISH: Final = Shorthand(
     ),
     romans=(
         (
-            r"(?<!\w)((?:[Ss]iglos?|[Cc]apítulo|tomo|acto|parte|fase|tipo|nivel|[Tt]erminal) )ROMAN(?![\w-])",
+            (r"(?<!\w)((?:[Ss]iglos?|[Cc]apítulo|[Tt]omo|[Aa]cto|[Pp]arte|[Ff]ase|[Tt]ipo|[Nn]ivel|[Tt]erminal|"
+            r"[Ss]ala|[Zz]ona|[Gg]rupo|[Cc]lase|[Pp]lanta|[Vv]olumen) )ROMAN(?![\w-])"),
             _figures,
         ),
         (_NUMERAL_OF_NAME, _iberian),
@@ -289,10 +315,11 @@ _ITALIAN: Final = Shorthand(
     romans=(
         (r"(?<!\w)()ROMAN(?= (?:secolo|secc?\.))", _place),
         (
-            r"(?<!\w)((?:[Ss]ecolo|[Cc]apitolo|[Pp]arte|[Ff]ase|[Tt]ipo|[Ll]ivello|[Tt]erminal) )ROMAN(?![\w-])",
+            (r"(?<!\w)((?:[Ss]ecolo|[Cc]apitolo|[Pp]arte|[Ff]ase|[Tt]ipo|[Ll]ivello|[Tt]erminal|"
+            r"[Ss]ala|[Zz]ona|[Gg]ruppo|[Cc]lasse|[Vv]olume) )ROMAN(?![\w-])"),
             _figures,
         ),
-        (_NUMERAL_OF_NAME, _place),
+        (_NUMERAL_OF_NAME, _italian),
     ),
 )  # fmt: skip
 
@@ -312,7 +339,7 @@ _PORTUGUESE: Final = Shorthand(
         "seg ter qua qui sex sáb dom Seg Ter Qua Qui Sex Sáb Dom",
         "segunda terça quarta quinta sexta sábado domingo",
     ),
-    titles={"Sr": "senhor", "Sra": "senhora", "Srta": "senhorita", "Dr": "doutor", "Dra": "doutora", "D": "Dom",
+    titles={"Sr": "senhor", "Sra": "senhora", "Srta": "senhorita", "Dr": "doutor", "Dra": "doutora", "D": "Dom/Dona",
             "Prof": "professor", "Profa": "professora", "Eng": "engenheiro"},
     abbreviations=_table("""
         a. C.  | antes de Cristo
@@ -331,7 +358,8 @@ _PORTUGUESE: Final = Shorthand(
     ),
     romans=(
         (
-            r"(?<!\w)((?:[Ss]éculos?|[Cc]apítulo|[Pp]arte|[Ff]ase|[Tt]ipo|[Nn]ível|[Tt]erminal) )ROMAN(?![\w-])",
+            (r"(?<!\w)((?:[Ss]éculos?|[Cc]apítulo|[Pp]arte|[Ff]ase|[Tt]ipo|[Nn]ível|[Tt]erminal|"
+            r"[Ss]ala|[Zz]ona|[Gg]rupo|[Cc]lasse|[Vv]olume) )ROMAN(?![\w-])"),
             _figures,
         ),
         (_NUMERAL_OF_NAME, _iberian),
