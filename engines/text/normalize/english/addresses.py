@@ -96,8 +96,15 @@ _TITLED: Final = re.compile(
     r"\b(?:Dr|Prof|Mr|Mrs|Ms|doctor|professor|mister|misses|miss)\.? (?:[A-Z][\w.'’-]* ?){1,3},$"
 )
 _SAID_BEFORE_OK: Final = frozenset(
-    "yes sure fine well right good great alright thanks hey hello oh so no please smoke fire gas heat".split()
+    "yes sure fine well right good great alright thanks hey hello oh so no please smoke fire gas heat wait sorry look "
+    "listen now say dear".split()
 )
+_WORDS_TOO: Final = frozenset("OK HI ME OH IN OR".split())
+_PLACE: Final = re.compile(
+    r"(?:^|\n|\b(?i:in|to|from|near|of|at|for|via|through|around|outside|between|and) )"
+    r"([A-Z][\w'’.-]*)(?: [A-Z][\w'’.-]*){0,2},$"
+)
+"""A town, by what stands before it; else "Dear Tom, OK." would be spoken to Oklahoma."""
 
 
 def _state(match: re.Match[str]) -> str:
@@ -106,6 +113,9 @@ def _state(match: re.Match[str]) -> str:
         before = match.string[max(0, match.start() - 60) : match.start()]
         last = re.search(r"[\w'’]+(?=,$)", before)
         named = last and last.group()[0].isupper() and last.group().lower() not in _SAID_BEFORE_OK
+        if match[2] in _WORDS_TOO:
+            place = _PLACE.search(before)
+            named = named and place and place[1].lower() not in _SAID_BEFORE_OK
         if not named or _TITLED.search(before):
             return match.group()
     words = f"{match[1]}{_STATES[match[2]]}"
