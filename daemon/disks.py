@@ -78,11 +78,16 @@ def written_folders(config: Config) -> tuple[Path, ...]:
     return tuple(folders)
 
 
+def standing(folder: Path) -> Path:
+    """Give a folder, or where it is not there yet the one above in which it will be made. OSError where one is lost."""
+    return next(parent for parent in (folder, *folder.parents) if parent.exists())
+
+
 def _room(folder: Path) -> int | str:
     """Give the bytes that are free for us where a folder is, or why nothing can be written there."""
     try:
         # Where the disk fails, or a folder above is not ours to enter, already this does.
-        there = next(parent for parent in (folder, *folder.parents) if parent.exists())
+        there = standing(folder)
         told = os.statvfs(there)
     except OSError as error:
         return f"{folder} cannot be looked at: {error.strerror}"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from daemon.config import Config, journal_file, packs_folder, phrases_folder, recordings_folder
+from daemon.disks import standing
 from daemon.telemetry_messages import Telemetry
 from daemon.views.finding import Finding
 from power.wear import read_wear
@@ -21,7 +22,7 @@ def room(config: Config) -> list[Finding]:
     if config.recorder.enabled:
         places["recordings"] = recordings_folder(config)
     for what, folder in places.items():
-        there = next(parent for parent in (folder, *folder.parents) if parent.exists())
+        there = standing(folder)
         usage = shutil.disk_usage(there)
         text = f"{usage.free // _MIB} MiB of {usage.total // _MIB} free for {what} ({folder})"
         if usage.free < config.alerts.disk_free_mb * _MIB:
