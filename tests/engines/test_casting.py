@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 from simulators import tiny_voice
+from simulators.casts import KINDS, voices_of
 
 from engines import importer, piper
 from engines.backends import Wanted
 from engines.casting import Voices, Wish, direct
-from engines.lent import Lent
 from engines.pack import PackStore
-from engines.precedence import Precedence
-from engines.shared_backends import load_shared
-from engines.shared_voices import SharedVoices
-from engines.shelf import Preferences, VoiceShelf
+from engines.shelf import Preferences
 from engines.text.script import Script, plain
 from engines.text.ssml import parse
 
@@ -33,14 +29,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> PackStore:
     return store
 
 
-@pytest.fixture(scope="module", params=["shelf", "lent"])
+@pytest.fixture(scope="module", params=KINDS)
 def voices(request: pytest.FixtureRequest, store: PackStore) -> Iterator[Voices]:
-    if request.param == "shelf":
-        with closing(VoiceShelf(store, PREFERRED)) as shelf:
-            yield shelf
-    else:
-        with ExitStack() as borrowed:
-            yield Lent(SharedVoices(store, lambda pack: load_shared(pack, Precedence(), None)), PREFERRED, borrowed)
+    with voices_of(request.param, store, PREFERRED) as voices:
+        yield voices
 
 
 def cast(voices: Voices, script: Script) -> tuple[list[str], list[str]]:

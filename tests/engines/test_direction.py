@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
 
 import pytest
 from simulators import tiny_kokoro, tiny_voice
+from simulators.casts import KINDS, voices_of
 
 from engines import importer, piper
 from engines.backends import Wanted
 from engines.blends import Mix
 from engines.casting import Voices, Wish, direct
 from engines.errors import SpeakerError, SpeechError, SsmlError, StyleError, VoiceError
-from engines.families import load_for_many
 from engines.kokoro_import import KokoroSource, import_kokoro
-from engines.lent import Lent
 from engines.pack import PackStore
-from engines.precedence import Precedence
-from engines.shared_voices import SharedVoices
-from engines.shelf import Preferences, VoiceShelf
+from engines.shelf import Preferences
 from engines.styles import read_definitions
 from engines.text.gaps import gaps
 from engines.text.script import Script, plain
@@ -53,16 +49,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> PackStore:
     return store
 
 
-@pytest.fixture(scope="module", params=["shelf", "lent"])
+@pytest.fixture(scope="module", params=KINDS)
 def voices(request: pytest.FixtureRequest, store: PackStore) -> Iterator[Voices]:
-    if request.param == "shelf":
-        with closing(VoiceShelf(store, PREFERRED)) as shelf:
-            yield shelf
-    else:
-        with ExitStack() as borrowed:
-            yield Lent(
-                SharedVoices(store, lambda pack: load_for_many(pack, Precedence(), None, ENGINE)), PREFERRED, borrowed
-            )
+    with voices_of(request.param, store, PREFERRED) as voices:
+        yield voices
 
 
 def said(voices: Voices, script: Script | str, **wish: object) -> tuple[list[tuple[str, Delivery]], list[str]]:

@@ -46,13 +46,7 @@ def factors() -> np.ndarray:
     return RNG.uniform(0.2, 3, (1, C, 1)).astype(np.float32)
 
 
-def block(
-    divisor: Callable[[np.ndarray], np.ndarray] = lambda factor: 1 / (factor + np.float32(1e-9)),
-) -> onnx.ModelProto:
-    """Make an adaptive norm, a Snake and a convolution, as Kokoro's decoder is made of them."""
-    factor = factors()
-    return made(
-        f"""block (float[1,{C},T] x, float[1,{C},1] scale, float[1,{C},1] shift) => (float[1,{C},T] y) {{
+NORMED = """
             mean = ReduceMean <keepdims = 1> (x, axis)
             centred = Sub (x, mean)
             squares = Mul (centred, centred)
@@ -60,6 +54,17 @@ def block(
             above = Add (variance, epsilon)
             deviation = Sqrt (above)
             normed = Div (centred, deviation)
+"""
+
+
+def block(
+    divisor: Callable[[np.ndarray], np.ndarray] = lambda factor: 1 / (factor + np.float32(1e-9)),
+) -> onnx.ModelProto:
+    """Make an adaptive norm, a Snake and a convolution, as Kokoro's decoder is made of them."""
+    factor = factors()
+    return made(
+        f"""block (float[1,{C},T] x, float[1,{C},1] scale, float[1,{C},1] shift) => (float[1,{C},T] y) {{
+            {NORMED}
             scaled = Mul (scale, normed)
             shifted = Add (scaled, shift)
             angle = Mul (factor, shifted)
@@ -108,13 +113,7 @@ def test_a_block_of_the_decoder_in_fewer_nodes_sounds_the_same() -> None:
 def test_one_normalised_signal_with_three_styles_becomes_three_norms() -> None:
     model = made(
         f"""shared (float[1,{C},T] x, float[1,{C},1] scale, float[1,{C},1] shift) => (float[1,{C},T] y) {{
-            mean = ReduceMean <keepdims = 1> (x, axis)
-            centred = Sub (x, mean)
-            squares = Mul (centred, centred)
-            variance = ReduceMean <keepdims = 1> (squares, axis)
-            above = Add (variance, epsilon)
-            deviation = Sqrt (above)
-            normed = Div (centred, deviation)
+            {NORMED}
             first = Mul (normed, scale)
             one = Add (first, shift)
             second = Mul (shift, normed)
