@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from simulators.long_run import long_run
 
-UTTERANCES = int(os.environ.get("SPEAKD_SOAK", "300"))
+UTTERANCES = int(os.environ.get("SPEAKD_SOAK", "200"))
 
 
 @pytest.mark.timeout(3600)
 def test_nothing_grows(tmp_path: Path, voice_packs: Path, record_property: Callable[[str, object], None]) -> None:
-    found = long_run(tmp_path, voice_packs, UTTERANCES)
+    found = long_run(tmp_path, voice_packs, UTTERANCES, beside_fresh=False)
     record_property("found", found.to_dict())
     assert found.failed == 0
     assert found.descriptors == 0

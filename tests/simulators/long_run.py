@@ -1,26 +1,57 @@
-"""Years of a kiosk in minutes: one daemon, one utterance after another, as quickly as they can be computed."""
+"""Years of a kiosk in minutes: one daemon, one utterance after another, as quickly as they can be computed.
+
+Whether it has become slower is asked twice: of its own last tenth against its first, and, since a machine is not as
+quick at one hour as at another, beside a daemon that has just started, by turns.
+"""
 
 from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from simulators.broker import Mosquitto
 from simulators.controller import Controller, Payload
 from simulators.daemon_process import DaemonProcess
 
-WARM_UP: Final = 150
-"""Utterances until caches and arenas have what they will ever have."""
+WARM_UP: Final = 200
+"""Utterances until the phrases are kept and memory has been as large as these texts make it."""
 
 AHEAD: Final = 4
 """Commands that wait while one is spoken."""
 
+TURNS: Final = 12
+"""Of the aged daemon and of the fresh one."""
+
+TURN: Final = 25
+"""Texts that each computes in its turn: 300 in all, as many as in a tenth of 10,000 utterances."""
+
+RESTS: Final = 5
+"""Looks at the process, one after another."""
+
+_NEW: Final = 0.3
+"""Of all utterances, what was never said before, so that the 99th percentile of a tenth is not just its slowest."""
+
 _PHRASES: Final = 40
-"""That are said again and again, nine times of ten, and kept; a kiosk has as many."""
+"""That are said again and again, and kept; a kiosk has as many."""
+
+_NUMBERS: Final = range(1_000, 10_000)
+"""Of visitors: their texts are equally long, for longer ones take longer and more memory."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The same times of this daemon at its end and of one that has just started, by turns."""
+
+    p50_aged_ms: float
+    p50_fresh_ms: float
+    p99_aged_ms: float
+    p99_fresh_ms: float
 
 
 @dataclass(frozen=True)
@@ -38,55 +69,128 @@ class Found:
     """Computing time until the first samples of what is not kept: free of the broker and of what waits."""
     written_mb: float
     """By the daemon, to disks, in all."""
+    beside_fresh: Beside | None
 
-    def to_dict(self) -> dict[str, float]:
+    def to_dict(self) -> dict[str, Any]:
         """Give it for printing."""
         return asdict(self)
 
 
-def long_run(folder: Path, packs: Path, utterances: int) -> Found:
-    """Have so many utterances said, into nowhere, and watch the process."""
-    rng = random.Random(1)
+class Visitors:
+    """Texts that were never said before."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._left = iter(rng.sample(_NUMBERS, len(_NUMBERS)))
+
+    def take(self, count: int) -> list[str]:
+        """Give the next ones."""
+        return [f"Visitor {next(self._left)}, you are next." for _ in range(count)]
+
+
+class Run:
+    """A daemon, and who commands it."""
+
+    def __init__(self, controller: Controller, daemon: DaemonProcess) -> None:
+        self.pid: Final = daemon.pid
+        self.failed = 0
+        self._controller = controller
+        self._said = 0
+        controller.wait_for_status("online")
+
+    def say(self, texts: Sequence[str]) -> list[float]:
+        """Have them said, some always waiting; gives what it took until the first samples of those computed, in ms."""
+        firsts: list[float] = []
+        names = [f"u{self._said + number}" for number in range(len(texts))]
+        self._said += len(texts)
+        for number, (name, text) in enumerate(zip(names, texts, strict=True)):
+            self._controller.send({"id": name, "text": text})
+            if number >= AHEAD:
+                self._await(names[number - AHEAD])
+            if number % 100 == 99:
+                firsts += _firsts(self._controller.forget(names[number - AHEAD + 1 :]))
+        for name in names[-AHEAD:]:
+            self._await(name)
+        return firsts + _firsts(self._controller.forget(()))
+
+    def rest(self) -> dict[str, float]:
+        """Say what is kept a few times; gives how the process is in between, the least of each: files come and go."""
+        states = []
+        for _ in range(RESTS):
+            self.say([_kept(0)])
+            states.append(_state(self.pid))
+        return {key: min(state[key] for state in states) for key in states[0]}
+
+    def _await(self, name: str) -> None:
+        self.failed += self._controller.wait_for_final(name)[-1]["event"] != "finished"
+
+
+@contextmanager
+def running(folder: Path, packs: Path) -> Iterator[Run]:
+    """Start a daemon that speaks into nowhere, with a broker of its own."""
+    folder.mkdir()
     settings = {"audio": {"output": "wav", "path": "/dev/null"}, "limits": {"max_commands_per_s": 10_000.0}}
     with (
         Mosquitto() as broker,
         Controller(broker.port) as controller,
         DaemonProcess(folder, broker.port, packs=packs, settings=settings) as daemon,
     ):
-        controller.wait_for_status("online")
-        before = _state(daemon.pid)
-        firsts: list[float] = []
-        failed = 0
-        for number in range(utterances):
-            if number == WARM_UP:
-                before = _state(daemon.pid)
-            controller.send({"id": f"u{number}", "text": _text(number, rng)})
-            if number >= AHEAD:
-                failed += controller.wait_for_final(f"u{number - AHEAD}")[-1]["event"] != "finished"
-            if number % 100 == 99:
-                firsts += _firsts(controller.forget({f"u{late}" for late in range(number - AHEAD + 1, number + 1)}))
-        for number in range(max(0, utterances - AHEAD), utterances):
-            failed += controller.wait_for_final(f"u{number}")[-1]["event"] != "finished"
-        firsts += _firsts(controller.forget(()))
-        after = _state(daemon.pid)
+        yield Run(controller, daemon)
+
+
+def long_run(folder: Path, packs: Path, utterances: int, *, beside_fresh: bool = True) -> Found:
+    """Have so many utterances said after a warm-up, and watch the process."""
+    rng = random.Random(1)
+    visitors = Visitors(rng)
+    with running(folder / "aged", packs) as aged:
+        aged.say(_mixed(WARM_UP, visitors, rng))
+        before = aged.rest()
+        firsts = aged.say(_mixed(utterances, visitors, rng))
+        after = aged.rest()
+        beside = None
+        if beside_fresh:
+            with running(folder / "fresh", packs) as fresh:
+                fresh.say(_mixed(WARM_UP, visitors, rng))
+                beside = _by_turns(aged, fresh, visitors)
+                aged.failed += fresh.failed
         tenth = max(1, len(firsts) // 10)
         return Found(
             utterances=utterances,
-            failed=failed,
+            failed=aged.failed,
             resident_mb=round(after["resident_mb"], 1),
             growth_mb=round(after["resident_mb"] - before["resident_mb"], 1),
             descriptors=int(after["descriptors"] - before["descriptors"]),
             threads=int(after["threads"] - before["threads"]),
-            p99_first_tenth_ms=round(float(np.percentile(firsts[:tenth], 99)), 1),
-            p99_last_tenth_ms=round(float(np.percentile(firsts[-tenth:], 99)), 1),
+            p99_first_tenth_ms=_percentile(firsts[:tenth], 99),
+            p99_last_tenth_ms=_percentile(firsts[-tenth:], 99),
             written_mb=round(after["written_mb"], 1),
+            beside_fresh=beside,
         )
 
 
-def _text(number: int, rng: random.Random) -> str:
-    if rng.random() < 0.9:
-        return f"Please go to counter {rng.randrange(_PHRASES)}."
-    return f"Visitor {number}, you are next."
+def _by_turns(aged: Run, fresh: Run, visitors: Visitors) -> Beside:
+    of_aged: list[float] = []
+    of_fresh: list[float] = []
+    for _ in range(TURNS):
+        of_aged += aged.say(visitors.take(TURN))
+        of_fresh += fresh.say(visitors.take(TURN))
+    return Beside(
+        p50_aged_ms=_percentile(of_aged, 50),
+        p50_fresh_ms=_percentile(of_fresh, 50),
+        p99_aged_ms=_percentile(of_aged, 99),
+        p99_fresh_ms=_percentile(of_fresh, 99),
+    )
+
+
+def _mixed(utterances: int, visitors: Visitors, rng: random.Random) -> list[str]:
+    return [visitors.take(1)[0] if rng.random() < _NEW else _kept(rng.randrange(_PHRASES)) for _ in range(utterances)]
+
+
+def _kept(counter: int) -> str:
+    return f"Please go to counter {counter}."
+
+
+def _percentile(firsts: list[float], percent: float) -> float:
+    return round(float(np.percentile(firsts, percent)), 1)
 
 
 def _firsts(events: list[Payload]) -> list[float]:
