@@ -125,8 +125,13 @@ def test_a_disk_that_takes_nothing_is_an_alert_and_silences_nobody(
         assert "journal.db" in alert["reason"]
         assert listener.wait_for("telemetry", lambda said: "disk_refuses" in said["alerts"])
         resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, unlimited)
-        assert controller.speak({"id": "b", "text": "It can again."})[-1]["event"] == "finished"
         listener.wait_for("alert", lambda said: (said["alert"], said["state"]) == ("disk_refuses", "cleared"))
+        assert controller.statuses[-1]["journal"] == "ok", "nobody had to command anything"
+        daemon.kill()
+        daemon.wait()
+    with make_daemon(telemetry=QUICK):
+        controller.wait_for_status("online")
+        assert controller.speak({"id": "a", "text": "Nothing can be written."})[-1]["event"] == "known"
 
 
 def test_what_was_not_heard_while_the_broker_was_away_comes_later(
