@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -47,6 +47,12 @@ _BROKEN_KEPT: Final = 3
 _REFUSALS: Final = ("is full", "disk I/O error", "readonly")
 """How SQLite says that the disk takes nothing. Its numbers reach Python from 3.11 on only."""
 
+_MOST_COPIED: Final = 20_000
+"""Ended commands, twice as many as are kept by default: some 15 MB of memory, copied in 0.1 s."""
+
+_LARGEST_COPIED: Final = 2**26
+"""Bytes of a file."""
+
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108  in a folder of our own
 
 
@@ -81,15 +87,18 @@ def in_memory() -> sqlite3.Connection:
 
 
 def copy_in_memory(disk: sqlite3.Connection | Path | None) -> sqlite3.Connection:
-    """Make one with all that can be read of `disk`; what changes in it from now on can be given back by `give_back`."""
-    database = _database(":memory:")
-    with contextlib.suppress(sqlite3.Error, OSError):
+    """Make one with what can be read of `disk`; what changes in it from now on can be given back by `give_back`.
+
+    Of what has ended, the newest are copied.
+    """
+    database = in_memory()
+    with contextlib.suppress(sqlite3.Error, OSError, ValueError):
         if isinstance(disk, sqlite3.Connection):
-            disk.backup(database)
+            _copy(disk, database)
         elif disk is not None:
-            _read_copy(disk, database)
-    _prepare(database)
-    # Only these can change, besides those that will be added.
+            with _read_only(disk) as opened:
+                _copy(opened, database)
+    # Only these can change, besides those that will be added: all beyond the largest, which stands here negated.
     database.execute(
         "CREATE TEMP TABLE alive AS SELECT number FROM commands WHERE final IS NULL OR told = 0 "
         "UNION SELECT -COALESCE(MAX(number), 0) FROM commands"
@@ -158,17 +167,32 @@ def _version(database: sqlite3.Connection) -> int:
     return int(database.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _read_copy(path: Path, into: sqlite3.Connection) -> None:
-    """Read a file on a disk that is mounted read-only, where SQLite opens none that has a write-ahead log."""
+def _copy(source: sqlite3.Connection, into: sqlite3.Connection) -> None:
+    newest = "final IS NULL OR told = 0 OR number > (SELECT MAX(number) FROM commands) - ?"
+    rows = source.execute(f"SELECT number, {_COLUMNS} FROM commands WHERE {newest}", (_MOST_COPIED,))  # noqa: S608
+    facts = source.execute("SELECT name, value FROM facts").fetchall()
+    with into:
+        into.execute("BEGIN")
+        into.executemany("INSERT INTO facts VALUES (?, ?)", facts)
+        into.executemany(f"INSERT INTO commands (number, {_COLUMNS}) VALUES (?{', ?' * 9})", rows)  # noqa: S608
+
+
+@contextlib.contextmanager
+def _read_only(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a copy of a file on a disk that is mounted read-only, where SQLite opens none that has a write-ahead log.
+
+    OSError, sqlite3.Error or ValueError.
+    """
+    if path.stat().st_size > _LARGEST_COPIED:
+        raise ValueError(f"{path} is too large to be copied")
     folder = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None
     with tempfile.TemporaryDirectory(prefix="speakd-", dir=folder) as temporary:
         copied = Path(temporary) / path.name
         for suffix in ("", "-wal"):
             with contextlib.suppress(FileNotFoundError):
                 shutil.copyfile(path.with_name(path.name + suffix), copied.with_name(copied.name + suffix))
-        if copied.exists():
-            with contextlib.suppress(ValueError), contextlib.closing(_connect(copied)) as database:
-                database.backup(into)
+        with contextlib.closing(_connect(copied)) as database:
+            yield database
 
 
 def _set_aside(path: Path, reason: str) -> None:

@@ -164,6 +164,26 @@ def test_a_disk_that_is_mounted_read_only_can_be_read_after_a_crash(
     assert [untold.id for untold in again.untold()] == ["a", "c"]
 
 
+def test_a_large_journal_is_not_copied_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_file, "_MOST_COPIED", 3)
+    monkeypatch.setattr(journal_module, "_BACK_S", 0.0)
+    journal = filled(tmp_path / "j.db")
+    for number in range(20):
+        journal.accept(Speak(id=str(number), text="x"), ORIGIN, AT)
+        journal.end(str(number), "{}")
+        journal.told(str(number))
+    journal.remember("settings", "loud")
+    journal._leave_disk(journal._disk, "it is full")
+    assert len(journal._read("SELECT id FROM commands")) == 3 + 3, "those that are alive, and the newest"
+    assert journal.final("19") == "{}"
+    assert [entry.command.id for entry in journal.open_entries()] == ["a", "b"]
+    journal.end("a", "{}")
+    journal.recover()
+    assert journal.problem == ""
+    assert (journal.final("0"), journal.final("19"), journal.final("a")) == ("{}", "{}", "{}")
+    assert len(journal._read("SELECT id FROM commands")) == 23
+
+
 def test_a_file_that_breaks_while_it_runs_is_set_aside_and_nothing_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
