@@ -167,6 +167,6 @@ def _read_facts(file: Path) -> _Facts:
         return _Facts(str(facts["version"]), min(len(LADDER) - 1, max(0, int(facts["step"]))), str(facts["engine"]))
     except FileNotFoundError:
         return _Facts()
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         _LOG.warning("%s cannot be read, so no engine is put aside: %s", file, error)
         return _Facts()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from device.opus_packets import Dial
 from device.opus_sink import OpusSink
 from device.rtp import RawRtpSink, RtpSink
 from device.wav import WavSink
+from engines.aside import Aside
 
 OPUS_TYPE = "audio/ogg; codecs=opus"
 WAV_TYPE = "audio/wav"
@@ -135,8 +137,11 @@ class Destination:
 class FileDestination(Destination):
     """A file that has its name only once it is whole."""
 
-    def __init__(self, path: Path, part: str, dial: Dial, encoders: EncoderPool) -> None:
-        """`part`: the end of its name until then."""
+    def __init__(self, path: Path, part: str, dial: Dial, encoders: EncoderPool, aside: Aside) -> None:
+        """`part`: the end of its name until then; `aside`: for what hangs where the folder's disk does."""
+        self._aside = aside
+        self.is_complete = False
+        """Whether all was done for it that can be, for better or worse."""
         self._path = path
         self._suffix = part
         self._encoders = encoders
@@ -166,14 +171,16 @@ class FileDestination(Destination):
     def begin(self) -> None:
         """See `Destination.begin`."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._aside.do(partial(self._path.parent.mkdir, parents=True, exist_ok=True))
         except OSError as error:
             raise SinkError(str(self._path.parent), f"cannot be made: {error.strerror}", "see render.folder") from error
         super().begin()
 
     def finish(self, *, keep: bool) -> None:
         """See `Destination.finish`."""
-        if keep and not self.begun:
+        if not (keep or self.begun):
+            return
+        if not self.begun:
             self.begin()  # nothing was to be said: a file without a sound says so
         try:
             super().finish(keep=keep)

@@ -1,6 +1,7 @@
 """How the disks are that speakd writes to: their room, whether they refuse, their wear, and what it has written itself.
 
-A look asks the kernel for what it has in memory: no disk is waited for, and nothing written to try.
+A look asks the kernel for what it has in memory, and nothing is written to try. A network disk whose server is gone
+does not even answer that: each folder is looked at by a thread of its own, which may be stuck there.
 """
 
 from __future__ import annotations
@@ -8,14 +9,22 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from daemon.config import Config, journal_file, phrases_folder, recordings_folder
+from daemon.config import Config, journal_file, phrases_folder, recordings_folder, renders_folder
 from daemon.write_meter import WriteMeter
+from engines.aside import Aside
 from power.wear import read_wear
 
 _IO: Final = Path("/proc/self/io")
+
+_PATIENCE_S: Final = 0.05
+"""For an answer, which takes 5 us. What comes later is told by the next look; the loop that asks waits no longer."""
+
+_HUNG_S: Final = 5.0
+"""Without an answer for so long a folder is told to hang; until then it is as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +49,28 @@ class DiskState:
 class Disks:
     """For the main thread."""
 
-    def __init__(self, folders: Iterable[Path], *, started_at: float, root: Path = Path("/"), io: Path = _IO) -> None:
+    def __init__(
+        self,
+        folders: Iterable[Path],
+        *,
+        started_at: float,
+        root: Path = Path("/"),
+        io: Path = _IO,
+        patience_s: float = _PATIENCE_S,
+    ) -> None:
         """`folders`: into which we write; those that are not there yet are judged by where they will be made.
 
-        `root`: what /sys starts with; `io`: the kernel's account of this process. Times are of `time.monotonic`.
+        `root`: what /sys starts with; `io`: the kernel's account of this process; `patience_s`: how long a look waits
+        for a folder that did not hang before. Times are of `time.monotonic`.
         """
-        self._folders = tuple(folders)
+        self._places = [_Place(folder, patience_s, started_at) for folder in folders]
         self._io = io
         self._wear = read_wear(root)
         self._meter = WriteMeter(started_at)
 
     def look(self, now: float, journal_problem: str = "") -> DiskState:
         """Look at all of them. `journal_problem`: why the journal takes nothing, which it knows best itself."""
-        rooms = [_room(folder) for folder in self._folders]
+        rooms = [place.room(now) for place in self._places]
         refusals = [journal_problem, *(room for room in rooms if isinstance(room, str))]
         written = _written(self._io)
         if written is not None:
@@ -68,6 +86,32 @@ class Disks:
         )
 
 
+class _Place:
+    """A folder, and what was last known of it."""
+
+    def __init__(self, folder: Path, patience_s: float, started_at: float) -> None:
+        self._folder = folder
+        self._patience_s = patience_s
+        self._aside = Aside("disk")
+        self._known: int | str | None = None
+        self._answered_at = started_at
+
+    def room(self, now: float) -> int | str | None:
+        """Give the bytes that are free, or why nothing can be written; None where that is not known yet."""
+        try:
+            self._known = self._aside.do(partial(_room, self._folder), self._patience_s)
+            self._answered_at = now
+        except TimeoutError:
+            if now - self._answered_at >= _HUNG_S:
+                return hangs(self._folder)
+        return self._known
+
+
+def hangs(folder: Path) -> str:
+    """Say that nobody who looks at a folder comes back."""
+    return f"{folder} does not answer: is the server of a network disk gone, or does a disk fail?"
+
+
 def written_folders(config: Config) -> tuple[Path, ...]:
     """Give the folders into which a running daemon writes what it should find again."""
     folders = [journal_file(config).parent]
@@ -75,6 +119,8 @@ def written_folders(config: Config) -> tuple[Path, ...]:
         folders.append(phrases_folder(config))
     if config.recorder.enabled:
         folders.append(recordings_folder(config))
+    if config.render.folder:  # else it lies beside the journal
+        folders.append(renders_folder(config))
     return tuple(folders)
 
 

@@ -13,9 +13,9 @@ import contextlib
 import errno
 import json
 import logging
+import math
 import sqlite3
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -23,41 +23,16 @@ from typing import Any, Final
 from daemon.commands import Speak
 from daemon.errors import JournalError
 from daemon.inbox import Origin
+from daemon.journal_file import Statement, copy_in_memory, give_back, in_memory, is_refusal, open_file, write
+from engines.aside import Aside
 
 _LOG = logging.getLogger(__name__)
-
-_SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS commands (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL UNIQUE,
-    command TEXT NOT NULL,
-    origin TEXT NOT NULL,
-    boot TEXT NOT NULL,
-    monotonic REAL NOT NULL,
-    wall REAL NOT NULL,
-    begun INTEGER NOT NULL DEFAULT 0,
-    final TEXT,
-    told INTEGER NOT NULL DEFAULT 0
-);
-CREATE INDEX IF NOT EXISTS open ON commands (number) WHERE final IS NULL OR told = 0;
-CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-"""
-
-_VERSION: Final = 1
-"""Of the schema. A file of another version is set aside like a broken one."""
-
-_MEMORY: Final = ":memory:"
 
 _PRUNE_EVERY: Final = 100
 """Acceptances between two looks at how many are remembered."""
 
-_COLUMNS: Final = "id, command, origin, boot, monotonic, wall, begun, final, told"
-
-_BACK_S: Final = 60.0
-"""Between two attempts to go back to a disk that was full at the start; one takes some milliseconds."""
-
-_BROKEN_KEPT: Final = 3
-"""Broken files that are kept for whoever wants to know."""
+_BACK_S: Final = 5.0
+"""Between two attempts to go back to a disk that took nothing; one that fails takes some milliseconds."""
 
 PLAUSIBLE_WALL: Final = 1_767_225_600.0
 """2026-01-01: a clock before it was never set since the board started."""
@@ -117,52 +92,65 @@ class Untold:
 
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
-_FULL_WORDS: Final = ("disk is full", "disk I/O error", "readonly")
-"""How SQLite says that the disk takes nothing. Its numbers reach Python from 3.11 on only."""
 
 
 class Journal:
-    """One file, one process, one thread. JournalError where the disk refuses.
+    """One file, one process, one thread.
 
-    A disk that is full when it is opened keeps nobody silent: the journal is then in memory, with the facts that can
-    still be read, and `problem` says so. Once there is room, the next command takes it to the disk.
+    A disk that takes nothing, from the start or at any time, silences nobody: the journal goes on in memory, with all
+    that can still be read of the disk, and `problem` says so. `recover` takes it back, with all that came meanwhile.
     """
 
     def __init__(self, path: Path | None, *, keep: int = 10_000) -> None:
-        """Open or create; a broken file is set aside and a new one begun. None: in memory only."""
+        """Open or create; a broken file is set aside and a new one begun. None: in memory only.
+
+        JournalError where the file is somebody else's, or there can be none.
+        """
         self._path = path
         self._keep = keep
         self._accepted = 0
         self._told: list[str] = []
         self._back_at = 0.0
+        self._aside = Aside("journal")
+        self._opened: list[sqlite3.Connection] = []
+        """What was opened aside and is not in use yet."""
         self.problem = ""
         """Why nothing outlives a restart; empty where it does."""
-        self._database = self._opened()
+        self._disk: sqlite3.Connection | None = None
+        """The file's; None where it could not be opened."""
+        self._database: sqlite3.Connection
+        """In which all is written and looked up: the file's, or its copy in memory."""
+        self._open()
+
+    @property
+    def due(self) -> float:
+        """When `recover` is to be called, in seconds of `time.monotonic`; infinite where nothing is wrong."""
+        return self._back_at if self.problem and self._path is not None else math.inf
 
     def accept(self, command: Speak, origin: Origin, at: Clock) -> None:
         """Record that this command was accepted. On return it is on the disk."""
         row = (command.id, _dump(command.model_dump()), _origin_to_json(origin), at.boot, at.since_boot, at.wall)
-        with self._commit() as database:
-            database.execute(
-                "INSERT INTO commands (id, command, origin, boot, monotonic, wall) VALUES (?, ?, ?, ?, ?, ?)", row
+        # One of that id which has no end is of an earlier run, which nobody could read when this one began.
+        insert = (
+            "INSERT OR REPLACE INTO commands (id, command, origin, boot, monotonic, wall) VALUES (?, ?, ?, ?, ?, ?)"
+        )
+        statements: list[Statement] = [(insert, row)]
+        self._accepted += 1
+        if self._accepted % _PRUNE_EVERY == 0:
+            prune = (
+                "DELETE FROM commands WHERE final IS NOT NULL AND told = 1 "
+                "AND number <= (SELECT MAX(number) FROM commands) - ?"
             )
-            self._accepted += 1
-            if self._accepted % _PRUNE_EVERY == 0:
-                database.execute(
-                    "DELETE FROM commands WHERE final IS NOT NULL AND told = 1 AND number <= "
-                    "(SELECT MAX(number) FROM commands) - ?",
-                    (self._keep,),
-                )
+            statements.append((prune, (self._keep,)))
+        self._write(*statements)
 
     def begin(self, command_id: str) -> None:
         """Record that it may be heard from now on: after a crash it is not spoken again."""
-        with self._commit() as database:
-            database.execute("UPDATE commands SET begun = 1 WHERE id = ?", (command_id,))
+        self._write(("UPDATE commands SET begun = 1 WHERE id = ?", (command_id,)))
 
     def end(self, command_id: str, final: str) -> None:
         """Record its final event, before anybody is told."""
-        with self._commit() as database:
-            database.execute("UPDATE commands SET final = ? WHERE id = ? AND final IS NULL", (final, command_id))
+        self._write(("UPDATE commands SET final = ? WHERE id = ? AND final IS NULL", (final, command_id)))
 
     def told(self, command_id: str) -> None:
         """Note that the broker has the final event; written along with whatever is written next.
@@ -172,11 +160,7 @@ class Journal:
         self._told.append(command_id)
 
     def final(self, command_id: str) -> str | None:
-        """Give the final event of a command that has ended and is still remembered.
-
-        Asked of each command that comes, which takes the journal back to a disk that was full: that may remember more.
-        """
-        self._go_back()
+        """Give the final event of a command that has ended and is still remembered."""
         row = self._read("SELECT final FROM commands WHERE id = ? AND final IS NOT NULL", (command_id,))
         return row[0][0] if row else None
 
@@ -201,136 +185,94 @@ class Journal:
 
     def remember(self, name: str, value: str) -> None:
         """Keep a fact across restarts."""
-        with self._commit() as database:
-            database.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+        self._write(("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value)))
 
     def recall(self, name: str) -> str | None:
         """Give a fact that was kept."""
         row = self._read("SELECT value FROM facts WHERE name = ?", (name,))
         return row[0][0] if row else None
 
+    def recover(self) -> None:
+        """Go back to a disk that took nothing, if it is `due` and the disk takes something by now."""
+        now = time.monotonic()
+        if self._path is None or now < self.due:
+            return
+        self._back_at = now + _BACK_S
+        try:
+            if self._disk is None:
+                self._disk = self._reopen(self._path)
+            give_back(self._database, self._disk)
+        except OSError:
+            return
+        except sqlite3.Error as error:
+            if self._disk is not None and not is_refusal(error):  # broken: it is opened, and judged, anew
+                self._disk.close()
+                self._disk = None
+            return
+        self._database.close()
+        self._database, self.problem = self._disk, ""
+        _LOG.warning("the journal %s is written again", self._path)
+
     def close(self) -> None:
         """Write what is still to be written, and close. Idempotent; raises nothing."""
-        try:
-            with self._commit():
-                pass
-        except JournalError as error:
-            _LOG.warning("%s", error)
-        self._database.close()
+        if self._told:
+            with contextlib.suppress(JournalError):
+                self._write()
+        self._back_at = 0.0
+        self.recover()
+        for database in (self._database, self._disk, *self._opened):
+            if database is not None:
+                database.close()
 
-    @contextlib.contextmanager
-    def _commit(self) -> Iterator[sqlite3.Connection]:
-        """Run one transaction; what was told goes along."""
+    def _write(self, *statements: Statement) -> None:
+        """Run one transaction, in memory where the disk refuses; what was told goes along. JournalError."""
+        self.recover()
+        told = [("UPDATE commands SET told = 1 WHERE id = ?", (command_id,)) for command_id in self._told]
         try:
-            with self._database:
-                self._database.execute("BEGIN IMMEDIATE")
-                yield self._database
-                self._database.executemany(
-                    "UPDATE commands SET told = 1 WHERE id = ?", [(command_id,) for command_id in self._told]
-                )
-            self._told.clear()
+            write(self._database, (*statements, *told))
         except sqlite3.Error as error:
-            raise JournalError(str(self._path), str(error)) from error
+            if self.problem:
+                raise JournalError(str(self._path), str(error)) from error
+            self._leave_disk(self._disk, str(error))
+            write(self._database, (*statements, *told))
+        self._told.clear()
 
     def _read(self, query: str, values: tuple[str, ...] = ()) -> list[Any]:
         try:
             return self._database.execute(query, values).fetchall()
         except sqlite3.Error as error:
-            raise JournalError(str(self._path), str(error)) from error
+            if self.problem:
+                raise JournalError(str(self._path), str(error)) from error
+            self._leave_disk(self._disk, str(error))
+            return self._database.execute(query, values).fetchall()
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> None:
         if self._path is None:
-            return _connect(_MEMORY)
+            self._database = in_memory()
+            return
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            return _connect(str(self._path))
+            self._disk = self._database = open_file(self._path)
         except OSError as error:
-            if error.errno in _FULL:
-                return self._in_memory(error.strerror or str(error))
-            raise JournalError(str(self._path), error.strerror or str(error)) from error
-        except sqlite3.OperationalError as error:
-            if any(word in str(error) for word in _FULL_WORDS):
-                return self._in_memory(str(error))
-            # Another daemon has it, or the folder takes no files: a new file would not help.
-            raise JournalError(str(self._path), str(error)) from error
-        except (sqlite3.DatabaseError, ValueError) as error:
-            self._set_aside(self._path, str(error))
-            try:
-                return _connect(str(self._path))
-            except sqlite3.Error as again:
-                raise JournalError(str(self._path), str(again)) from again
+            if error.errno not in _FULL:
+                raise JournalError(str(self._path), error.strerror or str(error)) from error
+            self._leave_disk(self._path, error.strerror or str(error))
+        except sqlite3.Error as error:
+            if not is_refusal(error):
+                raise JournalError(str(self._path), str(error)) from error
+            self._leave_disk(self._path, str(error))
 
-    def _in_memory(self, reason: str) -> sqlite3.Connection:
+    def _reopen(self, path: Path) -> sqlite3.Connection:
+        """Open the file; TimeoutError where that takes long, as the check of all of it may. Then it is there later."""
+        if not self._opened:
+            self._aside.do(lambda: self._opened.append(open_file(path)))
+        return self._opened.pop()
+
+    def _leave_disk(self, disk: sqlite3.Connection | Path | None, reason: str) -> None:
+        """Go on in memory, with what can be read of the disk."""
         self.problem = str(JournalError(str(self._path), reason))
-        _LOG.error("%s. Commands are spoken, but the next start will know nothing of them", self.problem)
-        database = _connect(_MEMORY)
-        # Settings are not forgotten for a disk that takes nothing, nor replaced by the usual ones when it does again.
-        with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(str(self._path))) as disk:
-            disk.execute("PRAGMA locking_mode = EXCLUSIVE")  # then it needs no file beside it
-            database.executemany("INSERT INTO facts VALUES (?, ?)", disk.execute("SELECT name, value FROM facts"))
-        return database
-
-    def _go_back(self) -> None:
-        """Go back to a disk that was full, with all that is in memory; where it still is, `problem` stays."""
-        now = time.monotonic()
-        if not self.problem or self._path is None or now < self._back_at:
-            return
-        self._back_at = now + _BACK_S
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            disk = _connect(str(self._path))
-        except (OSError, sqlite3.Error, ValueError):
-            return
-        try:
-            with disk:
-                disk.execute("BEGIN IMMEDIATE")
-                for table, columns, count in (("commands", _COLUMNS, 9), ("facts", "name, value", 2)):
-                    rows = self._database.execute(f"SELECT {columns} FROM {table}")  # noqa: S608  constants
-                    marks = ", ".join("?" * count)
-                    disk.executemany(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})", rows)  # noqa: S608
-        except sqlite3.Error:
-            disk.close()
-            return
-        self._database.close()
-        self._database, self.problem = disk, ""
-
-    def _set_aside(self, path: Path, reason: str) -> None:
-        aside = path.with_name(f"{path.name}.broken-{time.time_ns()}")
-        _LOG.error("the journal %s is broken (%s): it is kept as %s and a new one begun", path, reason, aside.name)
-        for suffix in ("", "-wal", "-shm"):
-            with contextlib.suppress(FileNotFoundError):
-                path.with_name(path.name + suffix).rename(aside.with_name(aside.name + suffix))
-        marks = sorted({p.name.split(".broken-")[1][:19] for p in path.parent.glob(f"{path.name}.broken-*")})
-        for mark in marks[:-_BROKEN_KEPT]:
-            for old in path.parent.glob(f"{path.name}.broken-{mark}*"):
-                old.unlink(missing_ok=True)
-
-
-def _connect(name: str) -> sqlite3.Connection:
-    # Autocommit, and transactions that we begin: the module's own would begin late and end early.
-    database = sqlite3.connect(name, isolation_level=None, check_same_thread=False)
-    try:
-        database.execute("PRAGMA locking_mode = EXCLUSIVE")
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = FULL")
-        _check(database)
-        database.executescript(_SCHEMA)
-        database.execute(f"PRAGMA user_version = {_VERSION}")
-        database.execute(f"SELECT {_COLUMNS} FROM commands LIMIT 1")  # noqa: S608  a constant
-    except BaseException:
-        database.close()
-        raise
-    return database
-
-
-def _check(database: sqlite3.Connection) -> None:
-    """sqlite3.DatabaseError or ValueError where this is no journal of ours that is whole."""
-    found = database.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if found != "ok":
-        raise ValueError(found)
-    version = database.execute("PRAGMA user_version").fetchone()[0]
-    if version not in (0, _VERSION):
-        raise ValueError(f"its version is {version}")
+        _LOG.error("%s. Speech goes on; what a crash interrupts will be forgotten", self.problem)
+        self._back_at = time.monotonic() + _BACK_S
+        self._database = copy_in_memory(disk)
 
 
 def _dump(value: object) -> str:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
 from daemon.errors import (
     DaemonError,
     InterruptedByCrashError,
-    JournalError,
     PayloadError,
     StoppedError,
     StreamLostError,
@@ -56,34 +54,18 @@ _CODES: Final[tuple[tuple[type[Exception], str], ...]] = (
 )
 
 
-_REMEMBERED: Final = 1000
-"""Ends that the disk did not take: of so many the answer is still known while this runs."""
-
-
 class Ledger:
-    """Knows which commands are open. For the speaker's thread.
-
-    Where the disk refuses, the sound goes on and the events too, and `problem` says so: what is lost is the memory of
-    them after a crash. A full disk silences nobody.
-    """
+    """Knows which commands are open. For the speaker's thread."""
 
     def __init__(self, journal: Journal, publish: Callable[[Event, Origin], None]) -> None:
         self._journal = journal
         self._publish = publish
         self._open: set[str] = set()
-        self._unwritten: OrderedDict[str, str] = OrderedDict()
-        self.problem = journal.problem
-        """Why what is accepted now would be forgotten in a crash; empty where it would not."""
 
     def known(self, command_id: str) -> Known | None:
         """Give the answer to an id that has ended already; None where it is not known, or still open."""
-        final = self._unwritten.get(command_id)
-        if final is None:
-            try:
-                final = self._journal.final(command_id)
-            except JournalError as error:
-                self._note(error)
-        return None if not final else Known(id=command_id, final=json.loads(final))
+        final = self._journal.final(command_id)
+        return None if final is None else Known(id=command_id, final=json.loads(final))
 
     def is_open(self, command_id: str) -> bool:
         """Tell whether this command was accepted and has no end yet."""
@@ -91,21 +73,12 @@ class Ledger:
 
     def accept(self, waiting: Waiting, at: Clock) -> None:
         """Write an acceptance down."""
-        try:
-            self._journal.accept(waiting.command, waiting.origin, at)
-        except JournalError as error:
-            self._note(error)
-            self._unwritten[waiting.id] = ""
-        else:
-            self._note(None)
+        self._journal.accept(waiting.command, waiting.origin, at)
         self._open.add(waiting.id)
 
     def begin(self, waiting: Waiting) -> None:
         """Write down that a command may be heard from now on."""
-        try:
-            self._journal.begin(waiting.id)
-        except JournalError as error:
-            self._note(error)
+        self._journal.begin(waiting.id)
 
     def tell(self, event: Event, origin: Origin) -> None:
         """Tell something that ends nothing."""
@@ -121,26 +94,8 @@ class Ledger:
         if waiting.id not in self._open:
             return
         self._open.discard(waiting.id)
-        final = event.to_json()
-        try:
-            self._journal.end(waiting.id, final)
-        except JournalError as error:
-            self._note(error)
-            self._unwritten[waiting.id] = ""
-        if waiting.id in self._unwritten:
-            self._unwritten[waiting.id] = final
-            if len(self._unwritten) > _REMEMBERED:
-                self._unwritten.popitem(last=False)
+        self._journal.end(waiting.id, event.to_json())
         self._publish(event, waiting.origin)
-
-    def _note(self, error: JournalError | None) -> None:
-        """Tell of a disk that refuses once, and of one that takes again."""
-        problem = str(error) if error is not None else self._journal.problem
-        if problem and not self.problem:
-            _LOG.error("%s. Speech goes on; what a crash interrupts will be forgotten", problem)
-        elif self.problem and not problem:
-            _LOG.warning("the journal is written again")
-        self.problem = problem
 
     def fail(self, waiting: Waiting, error: Exception) -> None:
         """End a command by an error."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -14,12 +15,17 @@ from daemon.commands import LexiconGet, LexiconSet
 from daemon.errors import JournalError
 from daemon.events import Done, LexiconState
 from daemon.journal import Journal
+from engines.aside import PATIENCE_S, Aside
 from engines.text.lexicon import MOST_ENTRIES, Entry, Lexicon
 from engines.text.lexicon_files import LexiconFolder
 
 _LOG = logging.getLogger(__name__)
 
 _FACT: Final = "lexicon"
+
+_READ_S: Final = 8.0
+"""For files that have changed, of which the largest take some seconds on a slow board; less than counts as a hung
+thread."""
 
 
 class _Set(BaseModel):
@@ -38,20 +44,34 @@ class Lexica:
         """Recall what was set before the restart; the journal stays the caller's."""
         self._journal = journal
         self._set = _recalled(journal)
-        self._lock = threading.Lock()  # guards the four below; held while changed files are read
+        self._folder = folder
         self._files = LexiconFolder(folder, lambda problem: _LOG.warning("%s", problem))
+        self._aside = Aside("lexicon")  # of whose thread the files are
+        self._answers = True
+        self._lock = threading.Lock()  # guards the three below
         self._from_files: tuple[Entry, ...] = ()
         self._from_set = self._set.entries
         self._lexicon = Lexicon(self._from_set)
 
     def current(self) -> Lexicon:
-        """Give the lexicon with all that has changed until now."""
-        with self._lock:
-            entries = self._files.entries()
-            if entries is not None:
+        """Give the lexicon with all that has changed until now, as far as the disk with the files answers."""
+        try:
+            with suppress(FileNotFoundError):  # a disk that hangs is told sooner from one whose files are read
+                self._aside.do(self._folder.stat, PATIENCE_S)
+            self._aside.do(self._look, _READ_S)
+            self._answers = True
+        except TimeoutError:
+            if self._answers:
+                _LOG.warning("the lexicon's folder %s does not answer: what was read before counts", self._folder)
+            self._answers = False
+        return self._lexicon
+
+    def _look(self) -> None:
+        entries = self._files.entries()
+        if entries is not None:
+            with self._lock:
                 self._from_files = entries
                 self._make()
-            return self._lexicon
 
     def answer(self, command: LexiconSet | LexiconGet) -> Done | LexiconState:
         """Carry a command out."""

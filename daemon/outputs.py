@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import queue
 import re
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from daemon.commands import Speak, StreamQuality
@@ -18,11 +20,13 @@ from daemon.destinations import Destination, FileDestination, RtpDestination, St
 from daemon.errors import PayloadError, StreamLostError
 from daemon.inbox import AudioPage, Inbox, RenderEnded, RenderStarted
 from daemon.rtp_sender import RtpSender, RtpUtterance
+from daemon.worker import Worker
 from device.errors import SinkError
 from device.format import Samples
 from device.opus import EncoderPool, OpusSettings
 from device.opus_packets import Dial
 from device.rtp import Target, sdp
+from engines.aside import Aside
 
 _LOG = logging.getLogger(__name__)
 
@@ -45,6 +49,33 @@ class EncoderCounts:
     """Encoded, but lost on the way out of here."""
 
 
+class _Completer(Worker):
+    """The thread that completes files, or does away with them: the main thread waits for no disk."""
+
+    def __init__(self, post: Callable[[Inbox], None]) -> None:
+        super().__init__("files", post)
+        self._files: queue.SimpleQueue[tuple[FileDestination, RenderEnded] | None] = queue.SimpleQueue()
+
+    def complete(self, file: FileDestination, ended: RenderEnded) -> None:
+        """Have a file completed whose command has ended; what is told of that comes through the inbox again."""
+        self._files.put((file, ended))
+
+    def stop(self) -> None:
+        """End once all that waits is completed."""
+        self._files.put(None)
+
+    def work(self) -> None:
+        """Complete what comes until stopped."""
+        while (item := self._files.get()) is not None:
+            file, ended = item
+            try:
+                file.finish(keep=ended.error is None)
+            except SinkError as failure:
+                file.error = failure
+            file.is_complete = True
+            self._post(ended)
+
+
 class Outputs:
     """Makes a destination for each command, and completes it. For the main thread, but for what `begin` gives."""
 
@@ -63,6 +94,8 @@ class Outputs:
         self._post = post
         self._open: dict[str, Destination] = {}
         self._senders: dict[str, RtpSender] = {}
+        self._aside = Aside("renders")
+        self._completer: _Completer | None = None
         self._wanted = config.encoder.settings
         self._cap: int | None = None
         self.encoders: Final = EncoderPool()
@@ -143,15 +176,18 @@ class Outputs:
     def end(self, message: RenderEnded) -> RenderEnded | None:
         """Complete what a command has written, or do away with it; gives the message with what went wrong here.
 
-        None where some is still to be sent: the message comes again once that is done.
+        None where some is still to be sent or written: the message comes again once that is done.
         """
         destination = self._open.get(message.id)
         if destination is None:
             return message
+        if isinstance(destination, FileDestination) and not destination.is_complete:
+            self._complete(destination, message)
+            return None
         handed_over = isinstance(destination, RtpDestination) and destination.utterance.ended is not None
         error = message.error or destination.error
         try:
-            if not handed_over:
+            if not (handed_over or isinstance(destination, FileDestination)):
                 destination.finish(keep=error is None)
         except SinkError as failure:
             error = error or failure
@@ -163,10 +199,14 @@ class Outputs:
         return told
 
     def clear_leftovers(self) -> None:
-        """Delete what a crash left unfinished. Raises nothing."""
-        with contextlib.suppress(OSError):
+        """Delete what a crash left unfinished. Raises nothing, and waits for no disk that hangs."""
+
+        def clear() -> None:
             for part in self._folder.glob(f".*{_PART}"):
                 part.unlink(missing_ok=True)
+
+        with contextlib.suppress(OSError):
+            self._aside.do(clear)
 
     def close(self) -> None:
         """Do away with all that is not complete. Raises nothing; nobody takes samples any more."""
@@ -174,15 +214,26 @@ class Outputs:
             sender.stop()
         for sender in self._senders.values():
             sender.join(_STOP_S)
+        if self._completer is not None:
+            self._completer.stop()
+            self._completer.join(_STOP_S)
         while self._open:
-            with contextlib.suppress(SinkError):
-                self._open.popitem()[1].finish(keep=False)
+            destination = self._open.popitem()[1]
+            with contextlib.suppress(SinkError, TimeoutError):
+                self._aside.do(partial(destination.finish, keep=False))
         self.encoders.close()
+
+    def _complete(self, file: FileDestination, ended: RenderEnded) -> None:
+        if self._completer is None:
+            self._completer = _Completer(self._post)
+            self._completer.start()
+        self._completer.complete(file, ended)
 
     def _destination(self, command: Speak, stopped: threading.Event) -> Destination:
         dial = Dial(self._settings())
         if command.output == "file":
-            return FileDestination(self._folder / (file_name(command.id) + self._suffix), _PART, dial, self.encoders)
+            path = self._folder / (file_name(command.id) + self._suffix)
+            return FileDestination(path, _PART, dial, self.encoders, self._aside)
         if command.output == "rtp":
             dial.settings = replace(dial.settings, loss_percent=self._config.rtp.loss_percent)
             target, utterance = self._target(command), RtpUtterance(stopped)

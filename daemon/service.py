@@ -250,7 +250,8 @@ class Service:
             if thread is self._recorder:
                 self._recorder.stop()  # once the engine thread has ended, so that the last recording has an end
             if thread.is_alive():
-                thread.join(max(0.0, deadline - time.monotonic()))
+                now = time.monotonic()  # what has hung for so long already, at a disk, is not waited for again
+                thread.join(max(0.0, min(deadline - now, _STOP_S - thread.pulse.still_s(now))))
         self.renderers.free()
         self.outputs.close()
 

@@ -163,7 +163,7 @@ class Speaker:
     @property
     def condition(self) -> Condition:
         """How things are, for the status."""
-        return replace(self._condition, journal_problem=self._ledger.problem)
+        return replace(self._condition, journal_problem=self._journal.problem)
 
     @property
     def settings(self) -> Settings:
@@ -178,7 +178,7 @@ class Speaker:
     @property
     def next_deadline(self) -> float:
         """When a `Tick` is wanted, in seconds of `time.monotonic`; infinite where none is."""
-        return min(self._playback.next_deadline, self._controls.next_deadline)
+        return min(self._playback.next_deadline, self._controls.next_deadline, self._journal.due)
 
     @property
     def busy(self) -> int:
@@ -212,6 +212,7 @@ class Speaker:
     def handle(self, message: Inbox, at: Clock) -> None:
         """Make one transition at this time. Messages that concern nobody here are passed over."""
         now = at.monotonic
+        self._journal.recover()
         self._playback.wake(now)
         self._controls.expire(now)
         match message:

@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from engines.durable import flush_folder, write_flushed
 from engines.errors import VoiceError
+from engines.links import Links, Listing
 from engines.pack_info import AnyInfo, KokoroInfo, PackInfo, info_of
 
 _LOG = logging.getLogger(__name__)
@@ -125,15 +126,18 @@ class PackStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._links = Links(folder, _NAME)
         self._languages: dict[Path, str] = {}
         """What a pack's link points to -> its language; replaced as a whole."""
+        self._spoken: tuple[Listing | None, tuple[str, ...]] = (None, ())
 
     def names(self) -> list[str]:
-        """Give the names of all packs, whole or not, in order."""
+        """Give the names of all packs, whole or not, in order. Where the disk does not answer, those of before."""
+        return list(self._listing().names)
+
+    def _listing(self) -> Listing:
         try:
-            return sorted(p.name for p in self.folder.iterdir() if p.is_symlink() and _NAME.fullmatch(p.name))
-        except FileNotFoundError:
-            return []
+            return self._links.now()
         except OSError as error:
             raise VoiceError(str(self.folder), f"cannot be read: {error.strerror}") from error
 
@@ -204,13 +208,20 @@ class PackStore:
 
     def languages(self) -> tuple[str, ...]:
         """Give the languages of all voices that are whole, each once. Reads each voice once: its language stays."""
+        listing = self._listing()
+        known, languages = self._spoken
+        if known is listing:
+            return languages
         contents: dict[Path, str] = {}
-        for name in self.names():
+        for name in listing.names:
             with suppress(OSError, VoiceError):  # broken, or removed just now
                 content = (self.folder / name).readlink()
                 contents[content] = self._languages.get(content) or self._read(name).info.language
         self._languages = contents
-        return tuple(sorted(set(contents.values())))
+        languages = tuple(sorted(set(contents.values())))
+        if listing.is_settled and len(contents) == len(listing.names):
+            self._spoken = (listing, languages)
+        return languages
 
     @overload
     def put(self, name: str, info: PackInfo, files: Mapping[str, bytes | Path]) -> Pack: ...

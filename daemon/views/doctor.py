@@ -6,11 +6,16 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Final
 
 from daemon.config import DEFAULT_PATH, Config, load
 from daemon.errors import ConfigError
 from daemon.views import doctor_broker, doctor_disk, doctor_machine, doctor_service, doctor_voice, support
 from daemon.views.finding import Finding
+from engines.aside import Aside
+
+_LONGEST_S: Final = 60.0
+"""For one thing to look at: on a slow board a voice takes 10 s to load, a disk whose server is gone for ever."""
 
 _MARKS = {"ok": "  ok  ", "note": " note ", "fault": "FAULT "}
 
@@ -101,8 +106,8 @@ def _configuration(path: Path | None) -> tuple[Config | None, list[Finding]]:
 
 
 def _look(topic: str, check: Callable[[], list[Finding]]) -> list[Finding]:
-    """Return what a check finds. One that fails must not hide what the others would find."""
+    """Return what a check finds. One that fails, or hangs, must not hide what the others would find."""
     try:
-        return check()
+        return Aside(topic).do(check, _LONGEST_S)
     except Exception as error:  # noqa: BLE001  told as a finding, whatever it is
         return [Finding(topic, "fault", f"could not be looked at: {type(error).__name__}: {error}")]

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from daemon.config import Config, journal_file, packs_folder, phrases_folder, recordings_folder
-from daemon.disks import standing
+from daemon.config import Config, journal_file, packs_folder, phrases_folder, recordings_folder, renders_folder
+from daemon.disks import hangs, standing
 from daemon.telemetry_messages import Telemetry
 from daemon.views.finding import Finding
+from engines.aside import Aside
 from power.wear import read_wear
 
 _MIB: Final = 1 << 20
+
+_PATIENCE_S: Final = 5.0
+"""For a folder: a server that is there answers within a second, one that is gone never."""
+
+
+class Usage(NamedTuple):
+    """Of a disk, bytes."""
+
+    total: int
+    used: int
+    free: int
 
 
 def room(config: Config) -> list[Finding]:
@@ -21,9 +34,18 @@ def room(config: Config) -> list[Finding]:
     places = {"voices": packs_folder(config), "journal": journal_file(config).parent, "phrases": phrases_folder(config)}
     if config.recorder.enabled:
         places["recordings"] = recordings_folder(config)
+    if config.render.folder:
+        places["renders"] = renders_folder(config)
     for what, folder in places.items():
-        there = standing(folder)
-        usage = shutil.disk_usage(there)
+        try:
+            there, usage = Aside("disk").do(partial(_usage, folder), _PATIENCE_S)
+        except OSError as error:
+            gone = isinstance(error, TimeoutError)
+            text = hangs(folder) if gone else f"{folder} cannot be looked at: {error.strerror}"
+            findings.append(
+                Finding("disk", "fault", text, "findmnt shows which disk it is; sudo dmesg | tail what befell it")
+            )
+            continue
         text = f"{usage.free // _MIB} MiB of {usage.total // _MIB} free for {what} ({folder})"
         if usage.free < config.alerts.disk_free_mb * _MIB:
             mend = f"make room: `sudo du -xh {there} | sort -h | tail` shows what takes it"
@@ -34,6 +56,11 @@ def room(config: Config) -> list[Finding]:
         else:
             findings.append(Finding("disk", "ok", text))
     return findings
+
+
+def _usage(folder: Path) -> tuple[Path, Usage]:
+    there = standing(folder)
+    return there, Usage(*shutil.disk_usage(there))
 
 
 def wear(config: Config, root: Path = Path("/")) -> list[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from daemon.crashes import ENDS, Crashes
@@ -94,6 +94,7 @@ def test_it_waits_longer_and_longer_but_never_long(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=300), st.binary(max_size=300))
+@example(b"", b'{"version": "1", "step": Infinity, "engine": ""}')
 def test_damaged_records_harm_nobody(tmp_path_factory: pytest.TempPathFactory, ends: bytes, facts: bytes) -> None:
     folder = tmp_path_factory.mktemp("state")
     (folder / ENDS).write_bytes(ends)

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import errno
+import math
+import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +14,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from simulators.waiting import wait_until
 
+from daemon import journal as journal_module
+from daemon import journal_file
 from daemon.commands import Speak
 from daemon.errors import JournalError
 from daemon.inbox import Origin
 from daemon.journal import PLAUSIBLE_WALL, Clock, Journal
 
+TIMEOUT_S = 60
 AT = Clock("boot", 10.0, PLAUSIBLE_WALL + 10)
 ORIGIN = Origin("reply/here", b"\x00\xff", (("trace", "t"), ("trace", "u")))
 
@@ -71,36 +79,159 @@ import pathlib, resource, sys
 from daemon import journal
 from daemon.commands import Speak
 from daemon.inbox import Origin
+
+def accept(into, name):
+    into.accept(Speak(id=name, text="x"), Origin(), journal.Clock.now())
+
+def ids(of):
+    return [entry.command.id for entry in of.open_entries()]
+
 journal._BACK_S = 0
-path = pathlib.Path(sys.argv[1])
-before = journal.Journal(path)
-before.accept(Speak(id="before", text="x"), Origin(), journal.Clock.now())
-before.accept(Speak(id="done", text="x"), Origin(), journal.Clock.now())
-before.end("done", "{}")
-before.remember("settings", "loud")
-before.close()
+path, when = pathlib.Path(sys.argv[1]), sys.argv[2]
+one = journal.Journal(path)
+for name in ("done", "spoken", "waits"):
+    accept(one, name)
+one.end("done", "{}")
+one.told("done")
+one.remember("settings", "loud")
+if when == "at the start":
+    one.close()
 unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1, unlimited[1]))
-full = journal.Journal(path)
-assert full.problem
-assert full.recall("settings") == "loud"
-assert full.final("while") is None
-full.accept(Speak(id="while", text="x"), Origin(), journal.Clock.now())
-full.remember("restarts", "3")
-assert full.problem
+if when == "at the start":
+    one = journal.Journal(path)
+accept(one, "while")
+assert "journal" in one.problem
+assert one.recall("settings") == "loud"
+assert one.final("done") == "{}", "what the disk knows is not spoken again"
+assert ids(one) == ["spoken", "waits", "while"]
+one.begin("spoken")
+one.end("spoken", "[]")
+one.end("while", "[]")
+accept(one, "later")
+one.remember("restarts", "3")
+one.recover()
+assert one.problem
 resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
-assert full.final("done") == "{}"
-assert full.problem == ""
-full.accept(Speak(id="after", text="x"), Origin(), journal.Clock.now())
+one.recover()
+assert one.problem == ""
+accept(one, "after")
+assert (one.final("done"), one.final("spoken"), one.final("while")) == ("{}", "[]", "[]")
+assert sorted(ids(one)) == ["after", "later", "waits"]
 """
 
 
-def test_it_goes_back_to_a_disk_that_was_full_with_all_it_knows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("when", ["at the start", "while it runs"])
+def test_a_disk_that_is_full_costs_no_memory_once_it_takes_again(tmp_path: Path, when: str) -> None:
     """No file of that process may grow, which SQLite takes for a disk that fails."""
-    subprocess.run([sys.executable, "-c", _ON_A_FULL_DISK, str(tmp_path / "j.db")], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", _ON_A_FULL_DISK, str(tmp_path / "j.db"), when], check=True, timeout=60)
     journal = Journal(tmp_path / "j.db")
-    assert [entry.command.id for entry in journal.open_entries()] == ["before", "while", "after"]
+    assert sorted(entry.command.id for entry in journal.open_entries()) == ["after", "later", "waits"]
+    assert sorted(untold.id for untold in journal.untold()) == ["spoken", "while"], "and not the one that was told"
     assert (journal.recall("settings"), journal.recall("restarts")) == ("loud", "3")
+
+
+def test_a_disk_that_is_mounted_read_only_can_be_read_after_a_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite opens no such file there, and what came last is in its log."""
+    crashed = filled(tmp_path / "j.db")
+    crashed.remember("settings", "loud")
+    for suffix in ("", "-wal"):
+        content = (tmp_path / f"j.db{suffix}").read_bytes()
+        (tmp_path / f"read-only.db{suffix}").write_bytes(content)
+    crashed.close()
+    opened = journal_file.open_file
+
+    def refuse(path: Path) -> sqlite3.Connection:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(journal_module, "open_file", refuse)
+    monkeypatch.setattr(journal_module, "_BACK_S", 0.0)
+    journal = Journal(tmp_path / "read-only.db")
+    assert "disk I/O error" in journal.problem
+    assert journal.recall("settings") == "loud"
+    assert journal.final("c") == '{"event": "finished"}'
+    assert [entry.command.id for entry in journal.open_entries()] == ["a", "b"]
+    journal.end("a", "{}")
+    journal.recover()
+    assert journal.problem
+    monkeypatch.setattr(journal_module, "open_file", opened)
+    journal.recover()
+    journal.close()
+    again = Journal(tmp_path / "read-only.db")
+    assert [entry.command.id for entry in again.open_entries()] == ["b"]
+    assert [untold.id for untold in again.untold()] == ["a", "c"]
+
+
+def test_a_large_journal_is_not_copied_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_file, "_MOST_COPIED", 3)
+    monkeypatch.setattr(journal_module, "_BACK_S", 0.0)
+    journal = filled(tmp_path / "j.db")
+    for number in range(20):
+        journal.accept(Speak(id=str(number), text="x"), ORIGIN, AT)
+        journal.end(str(number), "{}")
+        journal.told(str(number))
+    journal.remember("settings", "loud")
+    journal._leave_disk(journal._disk, "it is full")
+    assert len(journal._read("SELECT id FROM commands")) == 3 + 3, "those that are alive, and the newest"
+    assert journal.final("19") == "{}"
+    assert [entry.command.id for entry in journal.open_entries()] == ["a", "b"]
+    journal.end("a", "{}")
+    journal.recover()
+    assert journal.problem == ""
+    assert (journal.final("0"), journal.final("19"), journal.final("a")) == ("{}", "{}", "{}")
+    assert len(journal._read("SELECT id FROM commands")) == 23
+
+
+def test_a_file_that_breaks_while_it_runs_is_set_aside_and_nothing_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "_BACK_S", 0.0)
+    journal = filled(tmp_path / "j.db")
+    journal._disk.close()  # type: ignore[union-attr]  whatever it is that makes each use of it fail
+    for path in tmp_path.glob("j.db*"):
+        path.write_bytes(b"nonsense" * 1000)
+    journal.accept(Speak(id="d", text="x"), ORIGIN, AT)
+    assert journal.problem
+    for _ in range(2):
+        journal.recover()
+    assert journal.problem == ""
+    journal.accept(Speak(id="e", text="x"), ORIGIN, AT)
+    journal.close()
+    assert [entry.command.id for entry in Journal(tmp_path / "j.db").open_entries()] == ["d", "e"]
+    assert list(tmp_path.glob("*.broken-*"))
+
+
+def test_a_disk_that_does_not_answer_when_it_is_tried_again_holds_up_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, go = journal_file.open_file, threading.Event()
+
+    def refuse(path: Path) -> sqlite3.Connection:
+        raise OSError(errno.EIO, "Input/output error")
+
+    def hang(path: Path) -> sqlite3.Connection:
+        assert go.wait(TIMEOUT_S)
+        return opened(path)
+
+    monkeypatch.setattr(journal_module, "_BACK_S", 0.0)
+    monkeypatch.setattr(journal_module, "open_file", refuse)
+    journal = Journal(tmp_path / "j.db")
+    monkeypatch.setattr(journal_module, "open_file", hang)
+    begun = time.monotonic()
+    for number in range(20):
+        journal.accept(Speak(id=str(number), text="x"), ORIGIN, AT)
+    assert time.monotonic() - begun < TIMEOUT_S / 2
+    go.set()
+
+    def is_back() -> bool:
+        journal.recover()
+        return journal.problem == ""
+
+    wait_until(is_back, "it does not go back")
+    journal.close()
+    assert len(Journal(tmp_path / "j.db").open_entries()) == 20
 
 
 def test_it_goes_back_into_a_folder_that_could_not_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,6 +243,7 @@ def test_it_goes_back_into_a_folder_that_could_not_be_made(tmp_path: Path, monke
         journal = Journal(tmp_path / "new/j.db")
     assert "No space left" in journal.problem
     assert journal.final("a") is None
+    assert journal.due < math.inf
     journal.accept(Speak(id="a", text="x"), Origin(), AT)
     journal.close()
     assert journal.problem == ""

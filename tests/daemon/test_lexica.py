@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
 import pytest
+from simulators.waiting import wait_until
 
+from daemon import lexica as lexica_module
 from daemon.commands import LexiconGet, LexiconSet
 from daemon.journal import Journal
 from daemon.lexica import Lexica
 from engines.text.lexicon import Entry
 
+TIMEOUT_S = 60
 FILE = '[[entry]]\nwritten = "Ode"\nspoken = "Oddie"\n'
 SET = (Entry(written="Ode", spoken="Owed"),)
 
@@ -52,6 +56,28 @@ def test_a_file_counts_from_when_it_is_there(folder: Path) -> None:
     assert spoken(lexica, "Kay") == "K"
     (folder / "more.toml").unlink()
     assert spoken(lexica, "Kay") == "Kay"
+
+
+def test_a_disk_that_does_not_answer_leaves_what_was_read_before(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lexica, go, stat = Lexica(folder, Journal(None)), threading.Event(), Path.stat
+    assert spoken(lexica) == "Oddie"
+
+    def hang(path: Path, **more: bool) -> os.stat_result:
+        assert path != folder or go.wait(TIMEOUT_S)
+        return stat(path, **more)
+
+    monkeypatch.setattr(Path, "stat", hang)
+    monkeypatch.setattr(lexica_module, "PATIENCE_S", 0.05)
+    for _ in range(20):
+        assert spoken(lexica) == "Oddie"
+        assert lexica.answer(LexiconGet()).model_dump()["in_files"] == 1
+    assert caplog.text.count("does not answer") == 1
+    (folder / "names.toml").unlink()
+    go.set()
+    monkeypatch.undo()
+    wait_until(lambda: spoken(lexica) == "Ode", "it does not come back")
 
 
 def test_a_folder_need_not_exist(tmp_path: Path) -> None:

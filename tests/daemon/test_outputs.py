@@ -19,8 +19,11 @@ from simulators.output_bench import Receiver, Rig, opusinfo, tone
 
 from daemon.commands import Speak, StreamQuality
 from daemon.errors import PayloadError
-from daemon.inbox import AudioPage
+from daemon.inbox import AudioPage, RenderEnded
+from device.errors import SinkError
 from device.format import PERIOD, RATE
+
+TIMEOUT_S = 60
 
 
 @pytest.fixture
@@ -217,3 +220,41 @@ class TestRtp:
         assert [packet[1] & 0x7F for packet in packets] == [112, 112]
         heard = np.frombuffer(b"".join(packet[12:] for packet in packets), ">i2") / 32767
         np.testing.assert_allclose(heard, tone(PERIOD), atol=1e-4)
+
+
+class TestAFolderThatDoesNotAnswer:
+    """As on a disk of the network whose server is gone."""
+
+    def test_it_holds_up_nobody_but_its_file(self, rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        go, replace = threading.Event(), Path.replace
+
+        def hang(path: Path, target: Path) -> Path:
+            assert go.wait(TIMEOUT_S)
+            return replace(path, target)
+
+        monkeypatch.setattr(Path, "replace", hang)
+        rig.begin(id="file", output="file")(tone(PERIOD))
+        assert rig.outputs.end(RenderEnded("file", time.monotonic(), 1.0)) is None
+        rig.begin(id="stream", output="stream")(tone(PERIOD))
+        stream = rig.outputs.end(RenderEnded("stream", time.monotonic(), 1.0))
+        assert stream is not None
+        assert stream.error is None
+        assert not list(tmp_path.glob("*.opus"))
+        go.set()
+        told = rig.until_told("file")
+        assert (told.error, told.location) == (None, "file.opus")
+        assert [path.name for path in tmp_path.iterdir()] == ["file.opus"]
+
+    def test_a_file_fails_that_cannot_be_begun_in_time(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+        go, mkdir = threading.Event(), Path.mkdir
+
+        def hang(path: Path, *rest: object, **more: object) -> None:
+            assert go.wait(TIMEOUT_S)
+            mkdir(path, *rest, **more)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(Path, "mkdir", hang)
+        for name in ("first", "second"):
+            with pytest.raises(SinkError, match="does not answer") as caught:
+                rig.begin(id=name, output="file")(tone(PERIOD))
+            assert rig.end(name, caught.value).error is caught.value
+        go.set()

@@ -5,12 +5,14 @@ import logging
 import queue
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from simulators.waiting import wait_until
 
 from daemon import recorder as recorder_module
 from daemon.inbox import Inbox
@@ -47,6 +49,13 @@ class Desk:
             chunk.release()
         np.testing.assert_array_equal(np.concatenate(passed), samples)
         return samples
+
+    def until_written(self) -> None:
+        """Wait until nothing of what was spoken is still to be written."""
+        recorder = self.recorder
+        wait_until(
+            lambda: not recorder._items.qsize() and not recorder.pulse.still_s(time.monotonic() + 1), "it still writes"
+        )
 
     def close(self) -> None:
         self.recorder.stop()
@@ -149,3 +158,59 @@ def test_what_is_cut_short_says_so(tmp_path: Path) -> None:
         tape.close()
     (beside,) = tmp_path.glob("*.json")
     assert json.loads(beside.read_text())["whole"] is False
+
+
+def test_half_a_character_costs_nobody_anything(tmp_path: Path) -> None:
+    with closing(Desk(tmp_path)) as desk:
+        desk.speak("a", "half \ud800 a character, ü", PERIOD)
+    (beside,) = tmp_path.glob("*.json")
+    assert json.loads(beside.read_bytes())["text"] == "half \ud800 a character, ü"
+
+
+def test_only_its_own_files_are_counted_or_deleted(tmp_path: Path) -> None:
+    others = {"2024 in the mountains.opus", "10-green-bottles.opus", "000000.json", "000001-x.txt"}
+    for name in others:
+        (tmp_path / name).touch()
+    with closing(Desk(tmp_path, keep=1)) as desk:
+        for name in "ab":
+            desk.speak(name, name, PERIOD)
+    assert {path.name for path in tmp_path.iterdir()} == others | {"000002-b.json", "000002-b.opus"}
+
+
+def test_the_millionth_is_newer_than_those_before(tmp_path: Path) -> None:
+    for suffix in (".opus", ".json"):
+        (tmp_path / f"999999-a{suffix}").touch()
+    with closing(Desk(tmp_path, keep=2)) as desk:
+        for name in "bc":
+            desk.speak(name, name, PERIOD)
+    assert {path.stem for path in tmp_path.iterdir()} == {"1000000-b", "1000001-c"}
+
+
+def test_a_folder_that_comes_later_goes_on_where_it_was(tmp_path: Path) -> None:
+    folder = tmp_path / "mount"
+    folder.write_text("not there yet")
+    with closing(Desk(folder)) as desk:
+        desk.speak("a", "a", PERIOD)
+        desk.until_written()
+        folder.unlink()
+        folder.mkdir()
+        (folder / "000041-old.opus").touch()
+        desk.speak("b", "b", PERIOD)
+    assert {path.stem for path in folder.iterdir()} == {"000041-old", "000042-b"}
+
+
+def test_what_waits_for_a_disk_that_stalls_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stalled, write = threading.Event(), OpusSink.write
+
+    def slow(sink: OpusSink, samples: Samples) -> None:
+        assert stalled.wait(TIMEOUT_S)
+        write(sink, samples)
+
+    monkeypatch.setattr(OpusSink, "write", slow)
+    monkeypatch.setattr(recorder_module, "_MOST_WAITING", 20 * PERIOD)
+    with closing(Desk(tmp_path, keep=100)) as desk:
+        for number in range(100):
+            desk.speak(f"job {number}", "a text", 10 * PERIOD)
+        assert desk.recorder._items.qsize() < 20
+        stalled.set()
+    assert 0 < len(list(tmp_path.glob("*.opus"))) < 10

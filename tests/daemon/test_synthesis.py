@@ -79,7 +79,7 @@ class Voice:
         self.precedence = Precedence()
         self.pool = HostBufferPool(buffers=6, capacity=capacity, limit_bytes=2**24)
         self.phonemizer = Phonemizer(TIMEOUT_S)
-        self.cache = PhraseCache(folder / "phrases", limit_bytes=2**24, keep_free_bytes=0)
+        self.cache = PhraseCache(folder / "phrases", limit_bytes=2**24, keep_free_bytes=0, patience_s=TIMEOUT_S)
         self.keeper = Keeper(self.cache, self.posted.put)
         self.player = Player(self.sink, self.posted.put)
         shelf = VoiceShelf(store, Preferences(engine=Wanted(threads=1)))

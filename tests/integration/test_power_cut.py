@@ -97,12 +97,16 @@ def read_choice(folder: Path) -> int:
     return {"int8": 1, "fp32": 2}[choice]
 
 
+def phrases(folder: Path) -> PhraseCache:
+    return PhraseCache(folder, limit_bytes=2**20, keep_free_bytes=0, patience_s=60)
+
+
 def write_phrase(folder: Path, number: int) -> None:
-    PhraseCache(folder, limit_bytes=2**20, keep_free_bytes=0).put("key", Phrase(np.full(5000, number, np.float32)))
+    phrases(folder).put("ab" * 32, Phrase(np.full(5000, number, np.float32)))
 
 
 def read_phrase(folder: Path) -> int:
-    phrase = PhraseCache(folder, limit_bytes=2**20, keep_free_bytes=0).get("key")
+    phrase = phrases(folder).get("ab" * 32)
     if phrase is None:
         return 0
     assert phrase.samples.size == 5000

@@ -125,8 +125,17 @@ def test_a_disk_that_takes_nothing_is_an_alert_and_silences_nobody(
         assert "journal.db" in alert["reason"]
         assert listener.wait_for("telemetry", lambda said: "disk_refuses" in said["alerts"])
         resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, unlimited)
-        assert controller.speak({"id": "b", "text": "It can again."})[-1]["event"] == "finished"
         listener.wait_for("alert", lambda said: (said["alert"], said["state"]) == ("disk_refuses", "cleared"))
+        assert controller.statuses[-1]["journal"] == "ok", "nobody had to command anything"
+        daemon.kill()
+        daemon.wait()
+    controller.forget(())
+    known = len(controller.statuses)
+    with make_daemon(telemetry=QUICK):
+        controller.wait_for_status("online", after=known)
+        controller.publish({"id": "a", "text": "Nothing can be written."})
+        assert controller.wait_for("a", "known")["final"]["event"] == "finished"
+        assert not [event for event in controller.events_of("a") if event["event"] == "started"]
 
 
 def test_what_was_not_heard_while_the_broker_was_away_comes_later(

@@ -46,7 +46,12 @@ class Rig:
 
     def end(self, command_id: str, error: Exception | None = None) -> RenderEnded:
         """Say that all is rendered, or what went wrong; gives the end that is told."""
-        done = self.outputs.end(RenderEnded(command_id, time.monotonic(), 1.0, error=error))
+        return self.until_told(
+            command_id, self.outputs.end(RenderEnded(command_id, time.monotonic(), 1.0, error=error))
+        )
+
+    def until_told(self, command_id: str, done: RenderEnded | None = None) -> RenderEnded:
+        """Wait for the end of a command that has not been told."""
         deadline = time.monotonic() + TIMEOUT_S
         while done is None or not self.posted.empty():
             message = self.posted.get(timeout=deadline - time.monotonic())
@@ -56,6 +61,7 @@ class Rig:
                 self.started.append(message)
             else:
                 assert isinstance(message, RenderEnded), message
+                assert message.id == command_id
                 done = self.outputs.end(message)
         return done
 
