@@ -48,6 +48,10 @@ class Actor:
             self._board = read_board(self._root)
         return self._board
 
+    def is_lost(self) -> bool:
+        """See `Actions.is_lost`: nobody else undoes it."""
+        return False
+
     def do(self, action: Action) -> str:
         """Do it, and give what reads back.
 
