@@ -163,8 +163,12 @@ class Actor:
         now = self._mode_id(self.board)
         if now not in (None, snapshot.mode, snapshot.mode_asked):
             self._snapshot = self._board = None
-            self._file.forget()  # nvpmodel has written the new mode's limits over ours
-            raise BoardChangedError(f"somebody else has chosen power mode {now}: its limits hold now")
+            told = f"somebody else has chosen power mode {now}: its limits hold now"
+            try:
+                self._file.forget()  # nvpmodel has written the new mode's limits over ours
+            except StateError as error:
+                raise BoardChangedError(f"{told}; {error}") from error
+            raise BoardChangedError(told)
 
     # The way back -----------------------------------------------------------------------------------------------------
 
