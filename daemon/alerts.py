@@ -120,7 +120,7 @@ class Alerts:
                         value=None if value is None else round(value, 1),
                         threshold=rule.threshold,
                         unit=rule.unit,
-                        reason=rule.words(facts) if state.raised else "it is well within bounds again",
+                        reason=rule.words(facts) if state.raised else _ended(value),
                     )
                 )
         return changes
@@ -219,6 +219,10 @@ def _bad_voice(facts: Facts) -> float:
 def _voice_words(facts: Facts) -> str:
     check = facts.figures.self_check
     return f"{check.voice}: {check.reason}" if check is not None else ""
+
+
+def _ended(value: float | None) -> str:
+    return "there is no such figure any more" if value is None else "it is well within bounds again"
 
 
 def _slow(which: str) -> Callable[[Facts], str]:

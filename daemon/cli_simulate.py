@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from pathlib import Path
 
 from power.simulated_board import BOARDS
@@ -19,6 +20,8 @@ _ROWS = (
     ("switches", "switches of mode"),
 )
 
+_HOTTEST_SUN_C = 100
+
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
@@ -28,7 +31,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     simulate_.add_argument("--seed", type=int, default=1, help="of visitors and sensors (default: %(default)s)")
     simulate_.add_argument(
         "--sun",
-        type=float,
+        type=_degrees,
         default=SUN_C,
         metavar="DEGREES",
         help="by which it warms the cabinet (default: %(default)g)",
@@ -36,6 +39,17 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     simulate_.add_argument("--json", action="store_true", help="print the figures for machines")
     simulate_.add_argument("--png", type=Path, metavar="FILE", help="draw the day too; needs matplotlib")
     simulate_.set_defaults(action=_simulate)
+
+
+def _degrees(text: str) -> float:
+    """Read a difference of temperatures, for argparse."""
+    try:
+        degrees = float(text)
+    except ValueError:
+        degrees = math.nan
+    if not 0 <= degrees <= _HOTTEST_SUN_C:
+        raise argparse.ArgumentTypeError(f"{text} is not from 0 to {_HOTTEST_SUN_C} degrees")
+    return degrees
 
 
 def _simulate(options: argparse.Namespace) -> int:

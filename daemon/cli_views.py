@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from daemon.config import Config, MqttConfig, load
 from daemon.errors import StartError
+
+_LONGEST_WAIT_S = 3600
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -20,7 +23,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
     fleet = commands.add_parser("fleet", help="list all devices of the broker, the worst first")
     fleet.add_argument("--json", action="store_true", help="print all that is known, for a program")
-    fleet.add_argument("--wait", type=float, default=5.0, metavar="S", help="for the broker, seconds (default: 5)")
+    fleet.add_argument("--wait", type=_seconds, default=5.0, metavar="S", help="for the broker, seconds (default: 5)")
     _add_broker(fleet)
     fleet.set_defaults(action=_fleet)
 
@@ -36,6 +39,17 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def _add_broker(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="of the broker (default: as configured)")
     parser.add_argument("--port", type=int, help="of the broker (default: as configured)")
+
+
+def _seconds(text: str) -> float:
+    """Read a time to wait, for argparse."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= _LONGEST_WAIT_S:
+        raise argparse.ArgumentTypeError(f"{text} is no time from 0 to {_LONGEST_WAIT_S} seconds")
+    return seconds
 
 
 def _mqtt(options: argparse.Namespace, config: Config) -> MqttConfig:

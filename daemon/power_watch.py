@@ -25,6 +25,9 @@ _SOON_S: Final = 0.3
 
 _CAPPED: Final = Decision(Mode.LATENCY, "to see what a raise costs", clocks_capped=True)
 
+_AGAIN_S: Final = 30.0
+"""Without a new decision the old one is applied again: a helper that was restarted has put everything back."""
+
 _MOST_TOLD: Final = 20
 """Different refusals that are logged, each once."""
 
@@ -72,13 +75,22 @@ class BoardHand(Worker):
     """Owns the clocks. `apply` and `stop` may be called from any thread and return at once."""
 
     def __init__(
-        self, make_modes: Callable[[], tuple[Modes, Callable[[], None]]], post: Callable[[Inbox], None]
+        self,
+        make_modes: Callable[[], tuple[Modes, Callable[[], None]]],
+        post: Callable[[Inbox], None],
+        *,
+        again_s: float = _AGAIN_S,
     ) -> None:
-        """`make_modes` is called in the thread; it also gives what hangs up on the helper."""
+        """`make_modes` is called in the thread; it also gives what hangs up on the helper.
+
+        `again_s`: after so long without a new decision the old one is applied again.
+        """
         super().__init__("board", post)
         self._make_modes = make_modes
         self._orders: queue.SimpleQueue[Decision | None] = queue.SimpleQueue()
+        self._again_s = again_s
         self._was_capped = False
+        self._refused: tuple[str, ...] = ()
         self._told: set[str] = set()
 
     def apply(self, decision: Decision) -> None:
@@ -92,20 +104,23 @@ class BoardHand(Worker):
     def work(self) -> None:
         """Apply until stopped."""
         modes, hang_up = self._make_modes()
+        decision: Decision | None = _CAPPED  # what comes first is a raise then, which tells what one costs
         try:
-            self._apply(modes, _CAPPED)  # what comes first is a raise then, which tells what one costs
-            while (decision := self._next()) is not None:
+            while decision is not None:
                 self._apply(modes, decision)
+                decision = self._after(decision)
             modes.restore()
         finally:
             hang_up()  # at which the helper puts back whatever is left
 
-    def _next(self) -> Decision | None:
-        decision = self._orders.get()
+    def _after(self, decision: Decision) -> Decision | None:
+        """Give the newest decision, after a while the same again; None to end."""
+        newest: Decision | None = decision
         with contextlib.suppress(queue.Empty):
-            while decision is not None:
-                decision = self._orders.get_nowait()
-        return decision
+            newest = self._orders.get(timeout=self._again_s)
+            while newest is not None:
+                newest = self._orders.get_nowait()
+        return newest
 
     def _apply(self, modes: Modes, decision: Decision) -> None:
         applied = modes.apply(decision)
@@ -115,7 +130,9 @@ class BoardHand(Worker):
             if refusal not in self._told and len(self._told) < _MOST_TOLD:
                 self._told.add(refusal)
                 _LOG.warning("the board's clocks do not follow: %s", refusal)
-        self._post(ModeApplied(applied, raised))
+        if applied.changed or applied.refused != self._refused:
+            self._refused = applied.refused
+            self._post(ModeApplied(applied, raised))
 
 
 def _is_clocks_alone(applied: Applied) -> bool:

@@ -6,6 +6,7 @@ For the main thread, but for `judge`, which takes a second or two and has a thre
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -57,6 +58,11 @@ with 30 % 2 dB and 4.1 dB, rated 0.8 lower; with one tensor of the vocoder zeroe
 _MOS_DROP: Final = 0.5
 _LEAST_MOS: Final = 2.2
 """Without a record too: what is rated below is no speech. Silence is rated 1.8, the default voice 3.45."""
+
+_SILENT: Final = 0.003
+"""Of full scale, 50 dB below it: a sentence that is nowhere louder was not spoken. No record may be made of it."""
+
+_ADVICE: Final = "remove the voice and add it again; if that does not help, look at the driver"
 
 _RECORDS: Final = 8
 """Voices whose records are kept."""
@@ -210,8 +216,9 @@ def judge(
         verify(voice)
     except SpeechError as error:
         return SelfChecked(_check("failed", voice, str(error)), key)
-    if not all(sound.size for sound in sounds):
-        return SelfChecked(_check("failed", voice, "it says nothing"), key)
+    peaks = [float(np.max(np.abs(sound), initial=0.0)) for sound in sounds]
+    if not all(peak > _SILENT for peak in peaks) or not all(math.isfinite(peak) for peak in peaks):
+        return SelfChecked(_check("failed", voice, f"it says nothing, or what is no sound; {_ADVICE}"), key)
     portraits = tuple(portrait(sound) for sound in sounds)
     mos, unrated = _rated(np.concatenate(sounds))
     found = difference(portraits, record.portraits) if record is not None else None
@@ -242,7 +249,7 @@ def _problems(mos: float | None, record: Record | None, found: Difference | None
         if not 1 / _DURATION < found.duration < _DURATION:
             problems.append(f"it takes {found.duration:.2f} times as long")
     if problems:
-        problems.append("remove the voice and add it again; if that does not help, look at the driver")
+        problems.append(_ADVICE)
     return problems
 
 

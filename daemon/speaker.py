@@ -264,7 +264,7 @@ class Speaker:
                 self._condition = replace(condition, connection_problem="")
             case ModeChanged(decision):
                 self._condition = replace(condition, mode=decision.mode, mode_reason=decision.reason)
-            case ModeApplied(applied) if applied.refused or applied.changed:
+            case ModeApplied(applied):
                 self._condition = replace(condition, power_problem="; ".join(applied.refused))
             case RealtimeAnswer(what, answer):
                 self._condition = replace(condition, realtime={**condition.realtime, what: answer})

@@ -67,6 +67,9 @@ class Actions(Protocol):
     def board(self) -> Board:
         """What the board offers, as it was before the first action."""
 
+    def is_lost(self) -> bool:
+        """Tell whether what was done is undone, for the helper has gone."""
+
     def do(self, action: Action) -> str:
         """Do it, and give what reads back. RefusedError, NvpmodelError, StateError; HelperError without a helper."""
 

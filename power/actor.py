@@ -48,6 +48,10 @@ class Actor:
             self._board = read_board(self._root)
         return self._board
 
+    def is_lost(self) -> bool:
+        """See `Actions.is_lost`: nobody else undoes it."""
+        return False
+
     def do(self, action: Action) -> str:
         """Do it, and give what reads back.
 
@@ -159,8 +163,12 @@ class Actor:
         now = self._mode_id(self.board)
         if now not in (None, snapshot.mode, snapshot.mode_asked):
             self._snapshot = self._board = None
-            self._file.forget()  # nvpmodel has written the new mode's limits over ours
-            raise BoardChangedError(f"somebody else has chosen power mode {now}: its limits hold now")
+            told = f"somebody else has chosen power mode {now}: its limits hold now"
+            try:
+                self._file.forget()  # nvpmodel has written the new mode's limits over ours
+            except StateError as error:
+                raise BoardChangedError(f"{told}; {error}") from error
+            raise BoardChangedError(told)
 
     # The way back -----------------------------------------------------------------------------------------------------
 

@@ -17,10 +17,12 @@ from typing import Final
 
 from power.heat import Heat, Temperatures, Thresholds
 from power.mode import Decision, Mode
-from power.reading import Battery, Reading
+from power.reading import Reading
 
 _ALERT_HOLD_S: Final = 60.0
-"""After an alert of the kernel, as it would throttle again."""
+_MOST_DOUBLINGS: Final = 4
+"""After an alert of the kernel, as it would throttle again. Where it did so within the last hour, twice as long each
+time: a supply that gives in whenever clocks are up would else have them up and down each minute."""
 
 _DWELL_S: Final = 120.0
 """Least time in protect while nobody waits."""
@@ -37,6 +39,9 @@ RACE_S: Final = 0.02
 
 _BATTERY_OK: Final = 5
 """Percent above the least, from which a battery is no longer low."""
+
+_BATTERY_HOLD_S: Final = 60.0
+"""After it was low last: a charger's contact may be loose, and its gauge silent for a while."""
 
 _REST_S: Final = 0.3
 _LONG_REST_S: Final = 1.5
@@ -91,9 +96,15 @@ class State:
     """When the newest reading was taken that is known."""
     temperatures: Temperatures = field(default_factory=Temperatures)
     alert: str = ""
-    alert_s: float = -math.inf
+    alert_until_s: float = -math.inf
+    alerts: tuple[float, ...] = ()
+    """When alerts came after such a time was over, within the last hour."""
     over_current: Mapping[str, int] = field(default_factory=dict)
     battery_low: bool = False
+    battery_s: float = -math.inf
+    """When it was low last."""
+    battery_doubt: bool = False
+    """Whether the last reading alone calls it low."""
     drops: tuple[float, ...] = ()
     """When engines were let go, within the last hour."""
 
@@ -128,19 +139,28 @@ def _observed(reading: Reading | None, now_s: float, state: State, policy: Polic
         state,
         temperatures=state.temperatures.at(now_s),
         drops=tuple(at for at in state.drops if now_s - at < _HOUR_S),
+        alerts=tuple(at for at in state.alerts if now_s - at < _HOUR_S),
+        battery_low=now_s - state.battery_s < _BATTERY_HOLD_S,
     )
     if reading is None or reading.at_s <= state.taken_s:
         return state
-    alert = _alert(reading, state)
+    state = _with_battery(reading, _with_alert(reading, state), policy)
     return replace(
         state,
         taken_s=reading.at_s,
         temperatures=state.temperatures.with_reading(reading, policy.thresholds),
-        alert=alert or state.alert,
-        alert_s=reading.at_s if alert else state.alert_s,
         over_current={**state.over_current, **reading.over_current_events},
-        battery_low=_battery_low(reading.battery, policy, low=state.battery_low),
     )
+
+
+def _with_alert(reading: Reading, state: State) -> State:
+    """Take note of what the kernel tells of."""
+    alert = _alert(reading, state)
+    if not alert:
+        return state
+    alerts = state.alerts if reading.at_s < state.alert_until_s else (*state.alerts, reading.at_s)
+    hold_s = _ALERT_HOLD_S * 2 ** max(0, min(len(alerts) - 1, _MOST_DOUBLINGS))
+    return replace(state, alert=alert, alerts=alerts, alert_until_s=max(state.alert_until_s, reading.at_s + hold_s))
 
 
 def _alert(reading: Reading, state: State) -> str:
@@ -153,12 +173,17 @@ def _alert(reading: Reading, state: State) -> str:
     return ""
 
 
-def _battery_low(battery: Battery | None, policy: Policy, *, low: bool) -> bool:
-    if battery is None or battery.charging is True:
-        return False
-    if battery.percent is None:
-        return low
-    return battery.percent <= policy.battery_low + (_BATTERY_OK if low else 0)
+def _with_battery(reading: Reading, state: State, policy: Policy) -> State:
+    """Take note of a battery that two readings, one after another, call low."""
+    battery = reading.battery
+    if battery is None or battery.percent is None:
+        return state
+    bound = policy.battery_low + (_BATTERY_OK if state.battery_low else 0)
+    if battery.charging is True or battery.percent > bound:
+        return replace(state, battery_doubt=False)
+    if not state.battery_doubt and not state.battery_low:
+        return replace(state, battery_doubt=True)
+    return replace(state, battery_low=True, battery_s=reading.at_s, battery_doubt=False)
 
 
 def _mode(demand: Demand, state: State, heat: Heat, policy: Policy) -> tuple[Mode, str]:
@@ -170,7 +195,7 @@ def _mode(demand: Demand, state: State, heat: Heat, policy: Policy) -> tuple[Mod
     keeps_coming = state.mode is Mode.LATENCY and len(state.drops) >= _MOST_DROPS
     rules = (
         (demand.wanted is Mode.PROTECT, Mode.PROTECT, "asked for"),
-        (demand.now_s - state.alert_s < _ALERT_HOLD_S, Mode.PROTECT, state.alert),
+        (demand.now_s < state.alert_until_s, Mode.PROTECT, state.alert),
         (heat.hot or stays, Mode.PROTECT, str(heat)),
         (demand.wanted is Mode.EFFICIENCY, Mode.EFFICIENCY, "asked for"),
         (heat.maybe_hot and state.mode is not Mode.LATENCY, Mode.EFFICIENCY, str(heat)),

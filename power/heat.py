@@ -1,12 +1,13 @@
 """How near the board is to its thresholds, and where that leads: what is remembered of its temperatures.
 
-A zone counts by the median of its last three readings, so that one outlier changes nothing.
+A zone counts by the median of its last three values, so that one outlier changes nothing; and for a minute after its
+last one, since parts that are switched off between two utterances, as a GPU, are as warm when they come back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import median_low
 from typing import Final
 
@@ -87,7 +88,7 @@ class Heat:
     ahead: int | None = None
     """Where the slope leads, in half a minute."""
     sure: bool = False
-    """Whether more than one reading says so."""
+    """Whether more than one value of that zone says so."""
 
     @property
     def hot(self) -> bool:
@@ -117,17 +118,19 @@ class Heat:
 class Temperatures:
     """What is remembered of them."""
 
-    recent: tuple[tuple[float, Mapping[str, int]], ...] = ()
-    """When, and zone -> its distance to its threshold; the last three."""
+    recent: Mapping[str, tuple[tuple[float, int], ...]] = field(default_factory=dict)
+    """Zone -> when, and its distance to its threshold; the last three."""
     trend: tuple[tuple[float, int], ...] = ()
     """When, and the least distance of all."""
 
     def at(self, now_s: float) -> Temperatures:
         """Forget what is too old."""
-        return replace(
-            self,
-            recent=tuple(one for one in self.recent if now_s - one[0] <= _FRESH_S),
-            trend=tuple(one for one in self.trend if now_s - one[0] <= _TREND_S),
+        fresh = {
+            zone: tuple(one for one in values if now_s - one[0] <= _FRESH_S) for zone, values in self.recent.items()
+        }
+        return Temperatures(
+            {zone: values for zone, values in fresh.items() if values},
+            tuple(one for one in self.trend if now_s - one[0] <= _TREND_S),
         )
 
     def with_reading(self, reading: Reading, thresholds: Thresholds) -> Temperatures:
@@ -139,7 +142,9 @@ class Temperatures:
         }
         if not distances:
             return self
-        recent = (*self.recent, (reading.at_s, distances))[-_MEDIAN_OF:]
+        recent = dict(self.recent)
+        for zone, distance in distances.items():
+            recent[zone] = (*recent.get(zone, ()), (reading.at_s, distance))[-_MEDIAN_OF:]
         trend = self.trend
         if not trend or reading.at_s - trend[-1][0] >= _TREND_STEP_S:
             trend = (*trend, (reading.at_s, _nearest(recent)[0]))
@@ -150,8 +155,10 @@ class Temperatures:
         if not self.recent:
             return Heat()
         headroom, zone = _nearest(self.recent)
-        newest = min(self.recent[-1][1].values())
-        return Heat(zone, headroom, newest, headroom - self._rise(now_s), len(self.recent) > 1)
+        last = [values[-1] for values in self.recent.values()]
+        read_at = max(at for at, _ in last)
+        newest = min(distance for at, distance in last if at == read_at)
+        return Heat(zone, headroom, newest, headroom - self._rise(now_s), len(self.recent[zone]) > 1)
 
     def _rise(self, now_s: float) -> int:
         """Give by how much the headroom will have shrunk soon, thousandths of a degree; 0 where it grows."""
@@ -166,10 +173,10 @@ class Temperatures:
         return max(0, min(_MOST_AHEAD_MC, round(fallen / over_s * _LOOK_AHEAD_S)))
 
 
-def _nearest(recent: tuple[tuple[float, Mapping[str, int]], ...]) -> tuple[int, str]:
-    """Give the least of the zones' medians, and its zone. Of two values the cooler counts."""
-    zones: dict[str, list[int]] = {}
-    for _, distances in recent:
-        for zone, distance in distances.items():
-            zones.setdefault(zone, []).append(distance)
-    return min((sorted(values)[len(values) // 2], zone) for zone, values in zones.items())
+def _nearest(recent: Mapping[str, tuple[tuple[float, int], ...]]) -> tuple[int, str]:
+    """Give the least of the zones' medians, and its zone; zones of one value only where there are no others.
+
+    Of two values the cooler counts.
+    """
+    sure = {zone: values for zone, values in recent.items() if len(values) > 1} or recent
+    return min((sorted(distance for _, distance in values)[len(values) // 2], zone) for zone, values in sure.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 from pathlib import Path
 from typing import Final
@@ -57,6 +58,17 @@ class HelperClient:
         if self._socket is None:
             _ = self.board
         return self._ask(action)
+
+    def is_lost(self) -> bool:
+        """Tell whether the helper has hung up since it was last asked, and so has put everything back."""
+        if self._socket is None:
+            return False
+        hung_up = select.poll()
+        hung_up.register(self._socket, select.POLLIN)  # it says nothing unasked
+        if not hung_up.poll(0):
+            return False
+        self.close()
+        return True
 
     def close(self) -> None:
         """Hang up. Idempotent."""

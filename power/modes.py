@@ -30,7 +30,7 @@ class Applied:
     changed: tuple[str, ...] = ()
     """What reads back, in words such as "limits gpu 306000000 612000000"."""
     refused: tuple[str, ...] = ()
-    """What was not done, and why."""
+    """What is not done, and why: now, or when it was asked for."""
     power_mode: str | None = None
     """The board's own name of the mode that it is in now; "unknown" after a change that failed; None without modes."""
     took_s: float = 0.0
@@ -52,21 +52,29 @@ class Modes:
         self._power_modes = power_modes
         self._clock = clock
         self._done: dict[str, Action | None] = {}  # None: not known any more
+        self._refusals: dict[str, str] = {}
         self._mode_name: str | None = None
         self._tries = 0
         self._next_try = 0.0
 
     def apply(self, decision: Decision) -> Applied:
-        """Bring the board to what a decision wants. Takes about a millisecond; seconds where the power mode changes."""
+        """Bring the board to what a decision wants. Takes about a millisecond; seconds where the power mode changes.
+
+        To be called for the same decision again from time to time: a helper that was restarted has put everything back,
+        and a power mode that failed is tried once more when its time has come.
+        """
         began = self._clock()
         changed: list[str] = []
         refused: list[str] = []
+        if self._actions.is_lost():
+            self._forget()
         try:
             board = self._actions.board
             if self._mode_name is None and board.mode is not None:
                 self._mode_name = board.mode.name
             for action in plan(board, decision, power_modes=self._power_modes):
-                self._one(board, action, changed, refused)
+                self._one(board, action, changed)
+            refused += self._refusals.values()
         except HelperError as error:
             self._forget()
             refused.append(str(error))
@@ -84,7 +92,7 @@ class Modes:
             return Applied(refused=(str(error),), took_s=self._clock() - began)
         return Applied((told,), took_s=self._clock() - began)
 
-    def _one(self, board: Board, action: Action, changed: list[str], refused: list[str]) -> None:
+    def _one(self, board: Board, action: Action, changed: list[str]) -> None:
         key = action.domain if isinstance(action, SetLimits) else type(action).__name__
         if self._done.get(key, _as_found(board, key)) == action:
             return
@@ -93,6 +101,7 @@ class Modes:
                 return
             # nvpmodel writes its mode's limits over ours, whether or not it succeeds.
             self._done.update(dict.fromkeys((*board.ranges, SetEmcCap.__name__)))
+        self._refusals.pop(key, None)
         try:
             changed.append(self._actions.do(action))
         except NvpmodelError as error:
@@ -100,10 +109,10 @@ class Modes:
             self._next_try = self._clock() + FIRST_WAIT_S * 2**self._tries
             self._tries += 1
             self._done[key] = None
-            refused.append(str(error))
+            self._refusals[key] = str(error)
             return
         except (RefusedError, StateError) as error:
-            refused.append(str(error))
+            self._refusals[key] = str(error)
         else:
             if isinstance(action, SetPowerMode):
                 self._tries = 0
@@ -113,6 +122,7 @@ class Modes:
 
     def _forget(self) -> None:
         self._done.clear()
+        self._refusals.clear()
         self._mode_name = None
         self._tries = 0
         self._next_try = 0.0

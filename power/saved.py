@@ -47,7 +47,7 @@ class SnapshotFile:
         try:
             told = json.loads(self.path.read_bytes())
             limits = {str(name): (str(low), str(high)) for name, (low, high) in told["limits"].items()}
-            return replace(Snapshot(**told), limits=limits)
+            return _sound(replace(Snapshot(**told), limits=limits))
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -95,3 +95,14 @@ class SnapshotFile:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _sound(snapshot: Snapshot) -> Snapshot:
+    """Give it back; TypeError where it is none that `keep` has written."""
+    texts = (snapshot.boot, snapshot.emc_cap or "", *(text for pair in snapshot.limits.values() for text in pair))
+    modes = (snapshot.mode or 0, snapshot.mode_asked or 0)
+    if not all(isinstance(text, str) and text.isascii() for text in texts):
+        raise TypeError(texts)
+    if not all(isinstance(mode, int) for mode in modes):
+        raise TypeError(modes)
+    return snapshot

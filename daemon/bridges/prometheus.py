@@ -36,6 +36,9 @@ _LOG = logging.getLogger(__name__)
 _CLIENT_S: Final = 10.0
 """For a client to send its request, which is one line."""
 
+_MOST_CLIENTS: Final = 8
+"""At once; each takes a thread and a descriptor. A scrape is over within milliseconds."""
+
 _MB: Final = 2**20
 
 _LE_MS: Final = (1, 2.5, 5, 10, 15, 25, 50, 75, 100, 150, 250, 500, 750, 1000, 2500, 5000, 10000)
@@ -93,9 +96,34 @@ class _Handler(WSGIRequestHandler):
         """Say nothing of every scrape."""
 
 
-class _TcpServer(socketserver.ThreadingMixIn, WSGIServer):
+class _FewClients(socketserver.ThreadingMixIn):
+    """A thread for each client; of too many, the one that has taken the longest is hung up on."""
+
     daemon_threads = True
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  of the server that this is mixed into
+        self._clients: list[socket.socket] = []
+        self._lock = threading.Lock()
+        super().__init__(*arguments, **options)
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  as in socketserver
+        """Serve it."""
+        with self._lock:
+            if len(self._clients) >= _MOST_CLIENTS:
+                with contextlib.suppress(OSError):  # it has gone by itself
+                    self._clients.pop(0).shutdown(socket.SHUT_RDWR)
+            self._clients.append(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:  # noqa: ANN401
+        """Hang up."""
+        with self._lock:
+            if request in self._clients:
+                self._clients.remove(request)
+        super().shutdown_request(request)  # type: ignore[misc]  # of the server
+
+
+class _TcpServer(_FewClients, WSGIServer):
     def __init__(self, host: str, port: int) -> None:
         listening = listen(host, port)
         super().__init__((host, port), _Handler, bind_and_activate=False)
@@ -116,7 +144,7 @@ class _UnixServer(_TcpServer):
 
     def __init__(self, path: Path) -> None:
         _remove_stale(path)
-        WSGIServer.__init__(self, str(path), _Handler)  # type: ignore[arg-type]
+        _FewClients.__init__(self, str(path), _Handler)
 
     def server_bind(self) -> None:
         """Bind, for ourselves and our group."""

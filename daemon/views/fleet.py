@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -42,26 +43,34 @@ def run(mqtt: MqttConfig, *, as_json: bool, wait_s: float) -> int:
 
 
 def look(mqtt: MqttConfig, wait_s: float) -> Fleet:
-    """Give all that the broker keeps; it is over once nothing came for a moment."""
+    """Give all that the broker keeps; it is over once nothing of that came for a moment.
+
+    DaemonError where the broker lets us hear nothing within `wait_s`.
+    """
     fleet = Fleet()
+    heard: set[tuple[str, str]] = set()
     watch = Watch(mqtt, kinds=("status", "settings", "telemetry"))
     try:
-        deadline, quiet_at, problem = time.monotonic() + wait_s, float("inf"), "it does not answer"
+        deadline, quiet_at, problem = time.monotonic() + wait_s, math.inf, "it does not answer"
         while (now := time.monotonic()) < min(deadline, quiet_at):
             match watch.next(min(deadline, quiet_at) - now):
-                case Heard() as heard:
-                    fleet.take(heard, now)
-                    quiet_at = now + _QUIET_S
+                case Heard(device, kind) as message:
+                    fleet.take(message, now)
+                    if (device, kind) not in heard:
+                        heard.add((device, kind))
+                        quiet_at = now + _QUIET_S
                 case Link(up=True):
-                    quiet_at = now + _QUIET_S
+                    quiet_at, problem = now + _QUIET_S, ""
                 case Link(problem=told):
-                    problem = told or problem
+                    quiet_at, problem = math.inf, told or problem
                 case _:
                     pass
     finally:
         watch.close()
-    if quiet_at == float("inf"):
-        raise DaemonError(f"the broker {mqtt.host}:{mqtt.port} cannot be reached within {wait_s:g} s: {problem}")
+    if problem:
+        raise DaemonError(
+            f"the broker {mqtt.host}:{mqtt.port} cannot be reached or heard within {wait_s:g} s: {problem}"
+        )
     return fleet
 
 

@@ -25,11 +25,14 @@ _STAGES: Final = {
     "response": "from its turn",
     "text": "  text",
     "acoustic": "  acoustic",
-    "window": "  first window",
+    "window": "  window",
     "sink": "  output",
 }
 
-_BAR: Final = 18
+_NAME, _FIGURE, _BAR = 13, 7, 12
+"""Characters: with them a line fits into half of a terminal of 80 columns, beside borders and a scroll bar."""
+
+_SHARES: Final = ("p50", "p95", "p99")
 _MOST_COMMANDS: Final = 12
 _MOST_ZONES: Final = 6
 _MOST_OTHERS: Final = 4
@@ -76,11 +79,11 @@ def says(seen: Seen) -> Pieces:
 
 def stages(latency: Latency) -> Pieces:
     """Say where the time to first audio goes."""
-    pieces: Pieces = [(f"{'ms, last hour':<15}{'p50':>8}{'p95':>8}{'p99':>8}", _DIM)]
+    pieces: Pieces = [("".join((f"{'ms, last hour':<{_NAME}}", *(f"{share:>{_FIGURE}}" for share in _SHARES))), _DIM)]
     for stage, words in _STAGES.items():
         found: Percentiles | None = getattr(latency, stage)
-        figures = "".join(f"{figure(getattr(found, share, None), digits=1):>8}" for share in ("p50", "p95", "p99"))
-        pieces.append((f"\n{words:<15}{figures}", "bold" if stage == "response" else ""))
+        figures = "".join(f"{figure(getattr(found, share, None), digits=1):>{_FIGURE}}" for share in _SHARES)
+        pieces.append((f"\n{words:<{_NAME}}{figures}", "bold" if stage == "response" else ""))
     return pieces
 
 
@@ -107,7 +110,7 @@ def zones(figures: Telemetry | None) -> Pieces:
     pieces: Pieces = []
     for zone, celsius in found[:_MOST_ZONES]:
         colour = "red" if celsius >= _HOT_C else "yellow" if celsius >= _WARM_C else "green"
-        pieces.append((f"{clean(zone)[:15]:<16}", ""))
+        pieces.append((f"{clean(zone)[: _NAME - 1]:<{_NAME}}", ""))
         pieces.append((bar(celsius / _HOTTEST_C), colour))
         pieces.append((f" {celsius:5.1f} °C\n", ""))
     return _without_last_break(pieces)
@@ -123,7 +126,8 @@ def power(figures: Telemetry | None) -> Pieces:
     speech = figure(None if figures.energy_mj_per_s is None else figures.energy_mj_per_s / 1000, " J", 1)
     battery = f"  battery {figures.battery_percent} %" if figures.battery_percent is not None else ""
     lines = [
-        f"board {board}  per second of speech {speech}{battery}",
+        f"board {board}{battery}",
+        f"per second of speech {speech}",
         rails,
         f"CPU {_load(figures.cpu_load)}",
         f"GPU {_load(figures.gpu_load)}",

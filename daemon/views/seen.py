@@ -173,6 +173,8 @@ class Seen:
                 yield Rank.CRITICAL if name in _CRITICAL else Rank.WARNING, name
 
     def _notices(self) -> Iterable[tuple[Rank, str]]:
+        if self.status is not None and self.status.power not in {None, "ok"}:
+            yield Rank.NOTICE, f"the board's clocks do not follow: {self.status.power}"
         if self.telemetry is not None:
             for source, reason in self.telemetry.degraded.items():
                 yield Rank.NOTICE, reason if reason.startswith(source) else f"{source}: {reason}"

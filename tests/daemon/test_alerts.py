@@ -140,6 +140,13 @@ class TestRules:
         (cleared,) = alerts.judge(Facts(figures(self_check=good)), 1.0)
         assert (cleared.alert, cleared.state) == ("self_check", "cleared")
 
+    def test_a_figure_that_is_gone_is_not_said_to_be_within_bounds(self) -> None:
+        alerts = Alerts(rules(AlertsConfig()))
+        alerts.judge(Facts(figures(memory_mb=Memory(gpu_used=99, gpu=100))), 0.0)
+        assert alerts.raised == ("gpu_memory",)
+        cleared = [change for now in range(100) for change in alerts.judge(Facts(figures()), float(now))]
+        assert [(change.value, change.reason) for change in cleared] == [(None, "there is no such figure any more")]
+
     def test_what_is_switched_off_is_not_judged(self) -> None:
         config = AlertsConfig(throttling=False, card_lost=False, self_check=False, disk_refuses=False)
         assert not judged(Facts(figures(throttling=("x",), disk=Disk(refusal="full")), audio_problem="gone"), config)

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from simulators import boards
+from simulators.power_helper import HelperProcess
+from simulators.waiting import wait_until
 
 from daemon.commands import Speak
 from daemon.config_power import PowerConfig
@@ -23,6 +25,7 @@ from daemon.speaker import Bounds, Hands, Speaker
 from power.actor import Actor
 from power.governor import Policy
 from power.heat import Thresholds
+from power.helper_client import HelperClient
 from power.limits import Limits, TripPoint, read_limits
 from power.mode import Decision, Mode
 from power.modes import Applied, Modes
@@ -217,6 +220,38 @@ class TestThreads:
         assert not applied().raised
         hand.stop()
         hand.join(TIMEOUT_S)
+        assert tree.caps() == found
+
+    def test_a_board_that_a_restarted_helper_has_put_back_follows_again(
+        self, posted: queue.SimpleQueue[Inbox], tmp_path: Path
+    ) -> None:
+        """In the small hours, say, when no new decision comes."""
+        tree = boards.make("orin-nano-super", tmp_path / "board")
+        found = tree.caps()
+        with HelperProcess(tree) as helper:
+            client = HelperClient(helper.socket, tree.root)
+            hand = BoardHand(lambda: (Modes(client), client.close), posted.put, again_s=0.1)
+            hand.start()
+
+            def applied() -> Applied:
+                message = posted.get(timeout=TIMEOUT_S)
+                assert isinstance(message, ModeApplied), message
+                return message.applied
+
+            try:
+                hand.apply(Decision(Mode.EFFICIENCY, "", clocks_capped=True))
+                capped = f"limits gpu {306 * 10**6} {612 * 10**6}"
+                assert capped in applied().changed
+                helper.kill()
+                helper.start()
+                told = 1
+                while capped not in applied().changed:
+                    told += 1
+                assert told < 6, "what is so still is not told again and again"
+            finally:
+                hand.stop()
+                hand.join(TIMEOUT_S)
+            wait_until(lambda: not helper.state.exists(), "it is not put back")
         assert tree.caps() == found
 
     def test_sensors_are_read_at_the_interval_and_soon_after_a_command(

@@ -18,6 +18,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from daemon import self_check
 from daemon.inbox import Inbox, PlaybackEnded, SelfChecked
 from daemon.job import Job
 from daemon.journal import Clock, Journal
@@ -26,6 +27,7 @@ from daemon.sampling import Sample
 from daemon.self_check import Moment, SelfChecks
 from daemon.synthesis import Engines, Order, SynthesisThread
 from daemon.telemetry_messages import SelfCheck
+from device.format import RATE
 from device.memory import HostBufferPool
 from device.null import NullSink
 from engines.pack import Pack, PackStore, sha256
@@ -148,6 +150,19 @@ def test_without_ratings_level_and_spectrum_tell(
     assert "pip install" in found.reason
     damage(packs, lambda pack: pack.vocoder, 0.3)
     assert check(packs, journal).state == "failed"
+
+
+@pytest.mark.parametrize("value", [0.0, 0.001, np.nan, np.inf])
+def test_silence_and_what_is_no_sound_never_become_the_record(monkeypatch: pytest.MonkeyPatch, value: float) -> None:
+    """Where no ratings are installed either."""
+    monkeypatch.setattr(self_check, "_rated", lambda _speech: (None, "no ratings"))
+    sound = np.full(RATE, 0.1, np.float32)
+    bad = np.full(RATE, value, np.float32)
+    found = self_check.judge([sound, bad, sound], "joe", "key", None, lambda _voice: None)
+    assert found.check is not None
+    assert (found.check.state, found.record) == ("failed", None)
+    assert "says nothing" in found.check.reason
+    assert self_check.judge([sound] * 3, "joe", "key", None, lambda _voice: None).record is not None
 
 
 def test_a_command_goes_first_and_ends_the_check(packs: Path, journal: Journal) -> None:

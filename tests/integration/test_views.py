@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -87,6 +89,50 @@ class TestFleet:
         assert "cannot be reached" in capsys.readouterr().err
         assert cli.main(["fleet", "--port", "70000"]) == 1
 
+    def test_a_fleet_that_never_falls_silent_is_told_of_soon(
+        self, broker: Broker, devices: Devices, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for number in range(20):
+            devices.online(f"kiosk-{number}")
+        ends = threading.Event()
+
+        def chatter() -> None:
+            while not ends.wait(0.05):
+                devices.online("kiosk-7")
+
+        thread = threading.Thread(target=chatter)
+        thread.start()
+        began = time.monotonic()
+        try:
+            _, out = fleet(broker, capsys, "--wait", "300")
+        finally:
+            ends.set()
+            thread.join()
+        assert len(out.splitlines()) == 21
+        assert time.monotonic() - began < 150, "it waited to the end"
+
+    def test_a_broker_that_lets_us_hear_nothing_is_no_empty_fleet(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with deaf_broker() as port:
+            assert cli.main(["fleet", "--host", "127.0.0.1", "--port", str(port), "--wait", "3"]) == 1
+        assert "lets us hear nothing" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("wait", ["0", "-1", "nan", "inf", "soon"])
+    def test_a_wait_that_is_none_is_told(self, wait: str, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit):
+            cli.main(["fleet", f"--wait={wait}"])
+        assert f"{wait} is no time from 0" in capsys.readouterr().err
+
+    def test_clocks_that_do_not_follow_are_a_notice(
+        self, broker: Broker, devices: Devices, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        devices.online("well")
+        devices.online("slack", power="the power helper cannot be reached")
+        _, out = fleet(broker, capsys)
+        first, second = out.splitlines()[1:]
+        assert first.startswith("slack")
+        assert "clocks do not follow: the power helper cannot be reached" in first
+        assert second.endswith(" 251")
+
     def test_a_real_daemon(
         self,
         broker: Broker,
@@ -98,6 +144,27 @@ class TestFleet:
         status, out = fleet(broker, capsys)
         assert status == 0
         assert out.splitlines()[1].split()[:2] == ["bench", "online"]
+
+
+@contextlib.contextmanager
+def deaf_broker() -> Iterator[int]:
+    """Give the port of a broker that takes everybody and refuses what they subscribe to (not authorized), in MQTT 5."""
+
+    def serve() -> None:
+        client, _ = listener.accept()
+        with client:
+            client.recv(4096)
+            client.sendall(b"\x20\x03\x00\x00\x00")
+            subscription = client.recv(4096)
+            client.sendall(b"\x90\x06" + subscription[2:4] + b"\x00\x87\x87\x87")
+            while client.recv(4096):
+                pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1]
+    thread.join(TIMEOUT_S)
 
 
 @contextlib.contextmanager
@@ -149,6 +216,20 @@ class TestTop:
                     assert await asyncio.to_thread(devices.wait_for, "kiosk-7", "pause") == {}
                     await pilot.press("s")
                     assert await asyncio.to_thread(devices.wait_for, "kiosk-7", "skip") == {}
+
+        asyncio.run(look())
+
+    def test_its_tables_fit_into_the_smallest_usual_terminal(self, broker: Broker, devices: Devices) -> None:
+        devices.online("kiosk-7", response_ms=9_999.9, temperatures_c={"cpu": 51.2, "soc012": 104.5})
+
+        async def look() -> None:
+            with watching(broker.port, "kiosk-7") as app:
+                async with app.run_test(size=(80, 24)) as pilot:
+                    await until(lambda: "6.1 W" in shown(app, "power"))
+                    await pilot.pause()
+                    for name in ("stages", "zones"):
+                        panel = app.query_one(f"#{name}", Static)
+                        assert panel.size.height == len(shown(app, name).splitlines()), f"lines of {name} are broken"
 
         asyncio.run(look())
 

@@ -131,6 +131,39 @@ def test_a_helper_that_comes_back_is_used_again(connect: Connect, orin: BoardTre
     assert orin.caps()[str(orin.gpu)] == (306000000, 612000000)
 
 
+def test_a_decision_holds_though_the_helper_was_restarted(
+    connect: Connect, orin: BoardTree, orin_helper: HelperProcess
+) -> None:
+    daemon = connect(orin_helper, orin)
+    found = orin.caps()
+    daemon.apply(EFFICIENCY)
+    capped = orin.caps()
+    orin_helper.stop()
+    assert orin.caps() == found
+    orin_helper.start()
+    assert daemon.modes.apply(EFFICIENCY).refused == ()
+    assert orin.caps() == capped
+
+
+def test_what_was_refused_is_told_for_as_long_as_it_is_so(
+    connect: Connect, orin: BoardTree, orin_helper: HelperProcess
+) -> None:
+    daemon = connect(orin_helper, orin)
+    daemon.apply(LATENCY)
+    file = orin.root / str(orin.gpu) / "max_freq"
+    kept = file.read_text()
+    file.unlink()
+    file.mkdir()
+    for decision in (EFFICIENCY, EFFICIENCY, LATENCY, EFFICIENCY):
+        refused = daemon.modes.apply(decision).refused
+        assert len(refused) == 1
+        assert "max_freq" in refused[0]
+    file.rmdir()
+    file.write_text(kept)
+    daemon.apply(LATENCY)
+    assert daemon.modes.apply(EFFICIENCY).refused == ()
+
+
 @pytest.mark.parametrize("does", ["fail", "partial", "ignore", "refuse"])
 def test_a_power_mode_that_fails_is_tried_ever_more_rarely(
     connect: Connect, orin: BoardTree, orin_helper: HelperProcess, does: str
@@ -138,13 +171,12 @@ def test_a_power_mode_that_fails_is_tried_ever_more_rarely(
     orin.nvpmodel_does(does)
     before = whole(orin)
     daemon = connect(orin_helper, orin)
-    failures = 0
     for _ in range(400):
         applied = daemon.modes.apply(PROTECT)
-        failures += len(applied.refused)
         assert applied.power_mode == UNKNOWN
+        assert any("nvpmodel" in refusal for refusal in applied.refused), "it is so still"
         daemon.now += FIRST_WAIT_S / 4
-    assert failures == MOST_TRIES
+    assert sum(line.startswith("failed nvpmodel") for line in orin_helper.log().splitlines()) == MOST_TRIES
     assert orin.caps()[str(orin.gpu)][1] <= 612000000, "the clocks are capped all the same"
     orin.nvpmodel_does("")
     daemon.client.close()

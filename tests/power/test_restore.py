@@ -18,9 +18,10 @@ from simulators.waiting import wait_until
 from power import sysfs
 from power.actions import SetEmcCap, SetLimits, SetPowerMode
 from power.actor import Actor
-from power.errors import StateError
+from power.errors import BoardChangedError, StateError
 from power.mode import Decision
 from power.modes import Modes
+from power.saved import SnapshotFile
 
 
 @pytest.mark.parametrize("decision", [LATENCY, EFFICIENCY, PROTECT], ids=lambda decision: str(decision.mode.value))
@@ -181,6 +182,21 @@ def test_a_mode_that_somebody_else_chooses_holds(connect: Connect, orin: BoardTr
     assert orin.read("var/lib/nvpmodel/status").startswith("pmode:0000")
 
 
+def test_nor_does_a_disk_that_fails_hide_that_the_board_has_changed(
+    orin: BoardTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    actor = Actor(orin.root, tmp_path / "state.json")
+    actor.do(SetLimits("gpu", 306000000, 612000000))
+    orin.write("var/lib/nvpmodel/status", "pmode:0000 fmode:quiet")
+
+    def fail(_file: SnapshotFile) -> None:
+        raise StateError("the disk takes no change")
+
+    monkeypatch.setattr(SnapshotFile, "forget", fail)
+    with pytest.raises(BoardChangedError, match="power mode 0: its limits hold now; the disk takes no change"):
+        actor.do(SetLimits("gpu", 306000000, 612000000))
+
+
 def test_what_cannot_be_put_back_is_kept_for_the_next_start(
     connect: Connect, orin: BoardTree, orin_helper: HelperProcess
 ) -> None:
@@ -196,7 +212,19 @@ def test_what_cannot_be_put_back_is_kept_for_the_next_start(
     assert whole(orin) == before
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"limits": 7}', b'{"limits": {"gpu": ["1"]}}', b"\xff\x00"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"limits": 7}',
+        b'{"limits": {"gpu": ["1"]}}',
+        b"\xff\x00",
+        b'{"boot": "b", "limits": {}, "emc_cap": 7, "mode": 2}',
+        b'{"boot": "b", "limits": {}, "emc_cap": "0", "mode": "two", "mode_asked": [1]}',
+    ],
+)
 def test_a_state_file_that_is_damaged_is_put_aside(
     connect: Connect, orin: BoardTree, orin_helper: HelperProcess, content: bytes
 ) -> None:

@@ -86,3 +86,10 @@ def test_without_matplotlib_it_says_what_to_do(
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     assert cli.main(["simulate", "governor", "--png", str(tmp_path / "x.png")]) == 1
     assert "pip install" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("sun", ["nan", "inf", "-1", "much"])
+def test_a_sun_that_is_none_is_told(sun: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["simulate", "governor", f"--sun={sun}"])
+    assert f"{sun} is not from 0" in capsys.readouterr().err

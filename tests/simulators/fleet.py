@@ -66,7 +66,7 @@ class Devices:
 
     def online(self, device: str, response_ms: float = 32.0, **wanted: Any) -> None:  # noqa: ANN401  figures
         """Have a device be there, and in order unless `wanted` says otherwise."""
-        audio = wanted.pop("audio", "ok")
+        audio, power = wanted.pop("audio", "ok"), wanted.pop("power", "ok")
         status = Status(
             state="online",
             version="0.1.0",
@@ -77,6 +77,7 @@ class Devices:
             audio=audio,
             commands="ok",
             connection="ok",
+            power=power,
         )
         usual: dict[str, Any] = {
             "uptime_s": 93_784,

@@ -120,6 +120,7 @@ class Device {
     for (const name of list(this.telemetry?.alerts)) {
       if (!this.alerts.has(String(name))) found.push([CRITICAL_ALERTS.has(name) ? 3 : 2, clean(name)]);
     }
+    if (![undefined, null, "ok"].includes(status?.power)) found.push([1, clean(`the board's clocks do not follow: ${status.power}`)]);
     for (const [source, reason] of entries(this.telemetry?.degraded)) found.push([1, clean(String(reason).startsWith(source) ? reason : `${source}: ${reason}`)]);
     return found.sort((a, b) => b[0] - a[0]);
   }
