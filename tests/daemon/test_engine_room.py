@@ -23,6 +23,7 @@ from daemon import app, plan_rebuild, voice_build
 from daemon.cli import main
 from daemon.commands import Speak
 from daemon.config import Config, load
+from daemon.config_styles import StylesConfig
 from daemon.events import Event, Failed, Finished, Synthesized
 from daemon.inbox import AudioPage, RenderEnded, SpeakReceived, ThreadDied
 from daemon.journal import Clock, Journal
@@ -117,6 +118,24 @@ def test_after_a_bad_window_the_status_says_who_computes(config: Config, machine
     done = next(event for event in events if isinstance(event, Synthesized))
     assert done.backend == "onnxruntime-cpu"
     assert isinstance(events[-1], Finished)
+
+
+def test_what_is_named_but_not_there_is_told_at_the_start_and_nothing_is_left_open(
+    config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    closed: list[Journal] = []
+    close = Journal.close
+    monkeypatch.setattr(Journal, "close", lambda journal: (closed.append(journal), close(journal)))
+    voice = config.voice.model_copy(update={"for_languages": ("hall",)})
+    styles = StylesConfig(named=("urgent = voice=kokoro-en-us rate=1.2",))
+    on_cpu = config.engine.model_copy(update={"backend": "ort"})
+    say(config.model_copy(update={"voice": voice, "styles": styles, "engine": on_cpu}), NullSink(paced=False))
+    told = [record.getMessage() for record in caplog.records if record.name == "daemon.engine_room"]
+    assert told == [
+        "voice.for_languages names the voice 'hall', which is not there or is broken",
+        "the style 'urgent' names the voice 'kokoro-en-us', which is not there or is broken",
+    ]
+    assert len(closed) == 1
 
 
 class TestRenders:
