@@ -168,6 +168,7 @@ def _split(path: Path, rate: int) -> Split:
         # Piper's tool for alignments makes the durations an output without a type, which the checker does not take.
         for output in [item for item in model.graph.output if not item.HasField("type")]:
             model.graph.output.remove(output)
+        _refuse_divided(path, model)
         onnx.checker.check_model(model)
     except (DecodeError, onnx.checker.ValidationError, ValueError) as error:
         raise VoiceError(str(path), f"is not a complete ONNX graph ({size} bytes): download it again") from error
@@ -175,6 +176,14 @@ def _split(path: Path, rate: int) -> Split:
         return split(model, rate)
     except Exception as error:
         raise VoiceError(str(path), f"cannot be used: {error}") from error
+
+
+def _refuse_divided(path: Path, model: onnx.ModelProto) -> None:
+    """VoiceError where the weights lie in another file, as new exporters put them: a voice is two files."""
+    named = [e.value for tensor in model.graph.initializer for e in tensor.external_data if e.key == "location"]
+    if named:
+        one = f"onnx.save(onnx.load('{path.name}'), 'whole.onnx')"
+        raise VoiceError(str(path), f"has its weights in {named[0][:100]!r}: make one file of both by {one} in Python")
 
 
 def _compare(voice: VitsVoice, parts: Split) -> Latents:

@@ -89,16 +89,25 @@ class Source:
 
 def find(where: str) -> Source:
     """Find the voice that a path or the name of an installed package means. VoiceError where there is none."""
+    try:
+        model = _find_file(where)
+    except OSError as error:
+        raise VoiceError(where, f"cannot be read: {error.strerror}") from error
+    return _find_in_package(where) if model is None else Source(model, {})
+
+
+def _find_file(where: str) -> Path | None:
+    """Give the model that a path means; None where it means no path."""
     path = Path(where)
     if path.is_dir():
-        return Source(_only_model(where, sorted(path.glob("*.onnx"))), {})
+        return _only_model(where, sorted(path.glob("*.onnx")))
     if path.suffix == ".json" and path.stem.endswith(".onnx"):
         path = path.with_suffix("")
-    if path.suffix == ".onnx" or path.exists():
-        if not path.is_file():
-            raise VoiceError(str(path), "does not exist")
-        return Source(path, {})
-    return _find_in_package(where)
+    if path.suffix != ".onnx" and not path.exists():
+        return None
+    if not path.is_file():
+        raise VoiceError(str(path), "does not exist")
+    return path
 
 
 def _only_model(where: str, models: list[Path]) -> Path:

@@ -89,6 +89,10 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda m: m.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"),
         r"tiny\.onnx is a pointer to a large file",
     ),
+    "onnx without its weights": (
+        lambda m: onnx.save(onnx.load(m), m, save_as_external_data=True, size_threshold=0, location="tiny.data"),
+        r"tiny\.onnx has its weights in 'tiny\.data': make one file of both",
+    ),
     "onnx is no voice": (plain_network, r"tiny\.onnx cannot be used: it is no Piper voice"),
 }
 
@@ -182,7 +186,7 @@ def test_a_folder_of_several_asks_which(model: Path) -> None:
         find(str(model.parent))
 
 
-@pytest.mark.parametrize("where", ["no-such-package-at-all", "missing/voice.onnx", "", "a b", "\0"])
+@pytest.mark.parametrize("where", ["no-such-package-at-all", "missing/voice.onnx", "", "a b", "\0", "x" * 300])
 def test_what_is_not_there(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(VoiceError):
