@@ -255,15 +255,16 @@ def say(config: Config, sink: Sink, command: Speak) -> list[Event]:
     """
     events: list[Event] = []
     once = config.model_copy(update={"cache": CacheConfig(enabled=False)})
-    service = Service(once, sink, Journal(None), publish=lambda event, _: events.append(event), report=lambda _: None)
-    try:
-        service.start()
-        service.speaker.handle(SpeakReceived(command, time.monotonic()), Clock.now())
-        while not isinstance(events[-1], Finished | Failed | Rejected):
-            message = service.inbox.get()
-            if isinstance(message, ThreadDied):
-                raise DaemonError(f"the {message.name} thread died") from message.error
-            service.speaker.handle(message, Clock.now())
-    finally:
-        service.stop()
+    with contextlib.closing(Journal(None)) as journal:
+        service = Service(once, sink, journal, publish=lambda event, _: events.append(event), report=lambda _: None)
+        try:
+            service.start()
+            service.speaker.handle(SpeakReceived(command, time.monotonic()), Clock.now())
+            while not isinstance(events[-1], Finished | Failed | Rejected):
+                message = service.inbox.get()
+                if isinstance(message, ThreadDied):
+                    raise DaemonError(f"the {message.name} thread died") from message.error
+                service.speaker.handle(message, Clock.now())
+        finally:
+            service.stop()
     return events

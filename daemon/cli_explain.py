@@ -49,8 +49,8 @@ def _explain(options: argparse.Namespace) -> int:
 def _explain_text(options: argparse.Namespace, config: Config) -> int:
     from daemon.views.explain import as_json, as_text  # noqa: PLC0415  likewise
 
-    lexica = Lexica(Path(config.lexicon.folder), Journal(None))
-    with closing(Phonemizer(config.limits.phonemes_timeout_s)) as phonemizer:
+    with closing(Phonemizer(config.limits.phonemes_timeout_s)) as phonemizer, closing(Journal(None)) as journal:
+        lexica = Lexica(Path(config.lexicon.folder), journal)
         reader = Reader(phonemizer, Front(normalizer_of(config.text), lexica.current))
         explained = explain(reader, script_of(options.text, ssml=options.ssml), options.language)
     print(as_json(explained) if options.json else as_text(explained))

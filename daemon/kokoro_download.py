@@ -40,7 +40,10 @@ def fetch(url: str, sha512: str, path: Path) -> None:
         raise VoiceError(url, _instead(f"cannot be downloaded ({error})")) from error
     if base64.b64encode(hashlib.sha512(content).digest()).decode() != sha512:
         raise VoiceError(url, _instead("gave another file than it should (its SHA-512 differs)"))
-    path.write_bytes(content)
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise VoiceError(str(path), f"cannot be written: {error.strerror}") from error
 
 
 def _instead(reason: str) -> str:

@@ -8,8 +8,10 @@ here: that takes `speakd voice build`.
 from __future__ import annotations
 
 import logging
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -32,7 +34,9 @@ _STDERR: Final = 2
 class Rebuild:
     """A build in a process of its own. For one thread."""
 
-    def __init__(self, config: Config, voice: str, precision: str) -> None:
+    def __init__(self, config: Config, voice: str, precision: str, interrupted: Callable[[], None]) -> None:
+        """`interrupted` is told where `close` has ended a build that went on."""
+        self._interrupted = interrupted
         command = [sys.executable, "-m", "daemon.voice_build", voice, precision]
         self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=_STDERR)
         assert self._child.stdin is not None  # noqa: S101  it is a pipe
@@ -44,11 +48,17 @@ class Rebuild:
         try:
             return self._child.wait(_LONGEST_S)
         except subprocess.TimeoutExpired:
-            self.close()
+            self._end()
             return self._child.wait()
 
     def close(self) -> None:
         """End it, if it goes on: what it has finished stays, and the next start builds the rest. Idempotent."""
+        # systemd ends all processes of a service at once, so it may be gone already.
+        if self._child.poll() in {None, -signal.SIGTERM}:
+            self._end()
+            self._interrupted()
+
+    def _end(self) -> None:
         self._child.terminate()
         try:
             self._child.wait(_END_S)
@@ -67,4 +77,4 @@ def rebuild_if_stale(config: Config, pack: Pack, wanted: Wanted, gpu: Gpu) -> Re
     if not missing or any(map(gpu.cache.failure, missing)):
         return None
     _LOG.warning("%d plans of voice %s are lost, or of another TensorRT: building them", len(missing), pack.info.name)
-    return Rebuild(config, pack.info.name, wanted.precision)
+    return Rebuild(config, pack.info.name, wanted.precision, lambda: gpu.cache.excuse(missing))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import unicodedata
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -24,7 +25,7 @@ from engines.errors import GraphError, UnknownEspeakVoiceError, VoiceError
 from engines.loudness import voice_loudness
 from engines.pack import ACOUSTIC_FILE, REVISION, VOCODER_FILE, Pack, PackStore, check_name
 from engines.pack_info import PackInfo
-from engines.piper import PiperConfig, Source, check_hashes, read_config
+from engines.piper import MARKS, PiperConfig, Source, check_hashes, read_config
 from engines.resampling import HALF_TAPS, block_size, filter_bank
 from engines.runtime.ort import OrtEngine
 from engines.vits import Delivery, VitsVoice
@@ -39,13 +40,16 @@ Progress = Callable[[str], None]
 _SPLIT_ERROR: Final = 1e-3
 """Largest difference to the undivided graph: float32 sums in another order give up to 1e-5, a wrong cut 0.1."""
 
+_MOST_TOLD: Final = 20
+"""Symbols."""
+
 
 def import_voice(source: Source, store: PackStore, *, name: str = "", progress: Progress = lambda _: None) -> Pack:
     """Make a pack of `source` in `store`, or give the one that was made of the very same files before.
 
     VoiceError, naming the file, where anything is not as a Piper voice has it; the store is then as it was.
     """
-    name = check_name(name or source.name)
+    name = check_name(name) if name else _name_of(source)
     progress(f"checking {source.model.name}")
     config = read_config(source.config)
     hashes = check_hashes(source)
@@ -54,8 +58,7 @@ def import_voice(source: Source, store: PackStore, *, name: str = "", progress: 
         return store.get(name)
     progress("cutting the graph")
     parts = _split(source.model, config.audio.sample_rate)
-    if not parts.multi_speaker and config.num_speakers > 1:
-        raise VoiceError(str(source.config), f"promises {config.num_speakers} speakers but the graph has no such input")
+    config = _agreed(config, parts, source, progress)
     info = _describe(name, config, parts, hashes)
     try:
         return _finish(store, info, parts, encoder(lean(parts.acoustic, parts.channels)), progress)
@@ -93,6 +96,40 @@ def _finish(store: PackStore, info: PackInfo, parts: Split, acoustic: onnx.Model
     return pack
 
 
+def _name_of(source: Source) -> str:
+    """Name the pack as the file, without the accents that `pt_PT-tugão-medium` has and no pack may."""
+    try:
+        return check_name(unicodedata.normalize("NFKD", source.name).encode("ascii", "ignore").decode())
+    except VoiceError as error:
+        raise VoiceError(str(source.model), "makes no name for a voice: choose one by --name") from error
+
+
+def _agreed(config: PiperConfig, parts: Split, source: Source, progress: Progress) -> PiperConfig:
+    """Give what the JSON says as far as the graph has it. VoiceError where the two cannot belong together."""
+    where, count = str(source.config), max(1, config.num_speakers)
+    if not parts.multi_speaker and count > 1:
+        raise VoiceError(where, f"promises {count} speakers but the graph has no such input")
+    if parts.speakers is not None and count > parts.speakers:
+        raise VoiceError(where, f"promises {count} speakers but the graph has {parts.speakers}")
+    default = config.default_speaker_id if parts.multi_speaker else 0
+    if not 0 <= default < count:
+        raise VoiceError(where, f"has default_speaker_id {default}, which is none of its {count} speakers")
+    symbols = math.inf if parts.symbols is None else parts.symbols
+    known = {symbol: ids for symbol, ids in config.phoneme_id_map.items() if all(0 <= i < symbols for i in ids)}
+    if any(mark not in known for mark in MARKS):
+        raise VoiceError(where, f"has ids beyond the {symbols} that the graph knows: it is the JSON of another voice")
+    if unknown := sorted(config.phoneme_id_map.keys() - known.keys()):
+        progress(f"leaving out {' '.join(unknown[:_MOST_TOLD])}, which the graph does not know")
+    return config.model_copy(
+        update={
+            "num_speakers": count,
+            "speaker_id_map": {name: i for name, i in config.speaker_id_map.items() if 0 <= i < count},
+            "default_speaker_id": default,
+            "phoneme_id_map": known,
+        }
+    )
+
+
 def _describe(name: str, config: PiperConfig, parts: Split, sources: Mapping[str, str]) -> PackInfo:
     return PackInfo(
         revision=REVISION,
@@ -128,6 +165,10 @@ def _split(path: Path, rate: int) -> Split:
         raise VoiceError(str(path), "is a pointer to a large file, not the file: fetch it with `git lfs pull`")
     try:
         model = onnx.load(path, load_external_data=False)
+        # Piper's tool for alignments makes the durations an output without a type, which the checker does not take.
+        for output in [item for item in model.graph.output if not item.HasField("type")]:
+            model.graph.output.remove(output)
+        _refuse_divided(path, model)
         onnx.checker.check_model(model)
     except (DecodeError, onnx.checker.ValidationError, ValueError) as error:
         raise VoiceError(str(path), f"is not a complete ONNX graph ({size} bytes): download it again") from error
@@ -135,6 +176,14 @@ def _split(path: Path, rate: int) -> Split:
         return split(model, rate)
     except Exception as error:
         raise VoiceError(str(path), f"cannot be used: {error}") from error
+
+
+def _refuse_divided(path: Path, model: onnx.ModelProto) -> None:
+    """VoiceError where the weights lie in another file, as new exporters put them: a voice is two files."""
+    named = [e.value for tensor in model.graph.initializer for e in tensor.external_data if e.key == "location"]
+    if named:
+        one = f"onnx.save(onnx.load('{path.name}'), 'whole.onnx')"
+        raise VoiceError(str(path), f"has its weights in {named[0][:100]!r}: make one file of both by {one} in Python")
 
 
 def _compare(voice: VitsVoice, parts: Split) -> Latents:

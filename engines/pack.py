@@ -20,7 +20,7 @@ from typing import Final, TypeAlias, overload
 
 from pydantic import ValidationError
 
-from engines.durable import flush_folder, write_flushed
+from engines.durable import flush_folder, one_writer, write_flushed
 from engines.errors import VoiceError
 from engines.links import Links, Listing
 from engines.pack_info import AnyInfo, KokoroInfo, PackInfo, info_of
@@ -236,10 +236,18 @@ class PackStore:
         Replacing the link is atomic: at any moment, also after a power cut, the old pack or the new one is found.
         """
         link = self.folder / check_name(name)
-        content = self.folder / f".{name}@{uuid.uuid4().hex}"
-        new_link = content.with_name(content.name + ".link")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            with one_writer(self.folder):  # who tidies up would take what another is writing for a leftover
+                self._put(link, info, files)
+        except OSError as error:
+            raise VoiceError(str(link), f"cannot be written: {error.strerror or error}") from error
+        return _pack_of(link, info)
+
+    def _put(self, link: Path, info: AnyInfo, files: Mapping[str, bytes | Path]) -> None:
+        content = self.folder / f".{link.name}@{uuid.uuid4().hex}"
+        new_link = content.with_name(content.name + ".link")
+        try:
             content.mkdir()
             for file, data in files.items():
                 if isinstance(data, Path):
@@ -250,16 +258,15 @@ class PackStore:
             flush_folder(content)
             new_link.symlink_to(content.name)
             new_link.replace(link)
-        except OSError as error:
+        except OSError:
             shutil.rmtree(content, ignore_errors=True)
             new_link.unlink(missing_ok=True)
-            raise VoiceError(str(link), f"cannot be written: {error.strerror or error}") from error
+            raise
         try:
             flush_folder(self.folder)
-            self._clear_leftovers(name)
+            self._clear_leftovers(link.name)
         except OSError as error:
-            _LOG.warning("voice %s is imported, but %s could not be tidied: %s", name, self.folder, error)
-        return _pack_of(link, info)
+            _LOG.warning("voice %s is imported, but %s could not be tidied: %s", link.name, self.folder, error)
 
     def amend(self, pack: Pack, info: PackInfo) -> Pack:
         """Replace what is known of a pack, at once or not at all; its graphs stay. VoiceError where that fails."""
@@ -298,9 +305,10 @@ class PackStore:
         """Delete a pack, broken or not. VoiceError where there is none of that name."""
         link = self.folder / check_name(name)
         try:
-            link.unlink()
-            flush_folder(self.folder)
-            self._clear_leftovers(name)
+            with one_writer(self.folder):
+                link.unlink()
+                flush_folder(self.folder)
+                self._clear_leftovers(name)
         except FileNotFoundError:
             raise VoiceError(name, f"is not among the voices in {self.folder}") from None
         except OSError as error:

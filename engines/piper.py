@@ -8,13 +8,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from engines.errors import VoiceError
 from engines.pack import sha256
 from engines.pack_info import LengthScale, NoiseScale
+
+MARKS: Final = "_^$"
+"""Symbols that every voice has: between phonemes, and at a sentence's beginning and end."""
 
 
 class NoSuchPackageError(VoiceError):
@@ -24,31 +27,41 @@ class NoSuchPackageError(VoiceError):
         super().__init__(name, f"is neither a file nor an installed package: `pip install {name}` first?")
 
 
-class _Audio(BaseModel):
+class _Part(BaseModel):
+    """A part of the JSON, in which null means the same as no such key."""
+
+    model_config = ConfigDict(protected_namespaces=())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, data: Any) -> Any:  # noqa: ANN401  whatever the file holds
+        return {key: value for key, value in data.items() if value is not None} if isinstance(data, dict) else data
+
+
+class _Audio(_Part):
     sample_rate: Annotated[int, Field(gt=0)]
 
 
-class _Espeak(BaseModel):
+class _Espeak(_Part):
     voice: str = ""
 
 
-class _Inference(BaseModel):
+class _Inference(_Part):
     noise_scale: NoiseScale = 0.667
     length_scale: LengthScale = 1.0
     noise_w: NoiseScale = 0.8
 
 
-class PiperConfig(BaseModel):
+class PiperConfig(_Part):
     """The part that matters here of a voice's `.onnx.json`."""
-
-    model_config = ConfigDict(protected_namespaces=())
 
     audio: _Audio
     espeak: _Espeak = _Espeak()
     inference: _Inference = _Inference()
     phoneme_type: str = "espeak"
     phoneme_id_map: dict[str, list[int]]
-    num_speakers: Annotated[int, Field(ge=1)] = 1
+    num_speakers: Annotated[int, Field(ge=0)] = 1
+    """VITS itself says 0 of a voice that has just one."""
     speaker_id_map: dict[str, int] = {}
     default_speaker_id: int = 0
     vowel_clusters: list[list[str]] | None = None
@@ -76,16 +89,25 @@ class Source:
 
 def find(where: str) -> Source:
     """Find the voice that a path or the name of an installed package means. VoiceError where there is none."""
+    try:
+        model = _find_file(where)
+    except OSError as error:
+        raise VoiceError(where, f"cannot be read: {error.strerror}") from error
+    return _find_in_package(where) if model is None else Source(model, {})
+
+
+def _find_file(where: str) -> Path | None:
+    """Give the model that a path means; None where it means no path."""
     path = Path(where)
     if path.is_dir():
-        return Source(_only_model(where, sorted(path.glob("*.onnx"))), {})
+        return _only_model(where, sorted(path.glob("*.onnx")))
     if path.suffix == ".json" and path.stem.endswith(".onnx"):
         path = path.with_suffix("")
-    if path.suffix == ".onnx" or path.exists():
-        if not path.is_file():
-            raise VoiceError(str(path), "does not exist")
-        return Source(path, {})
-    return _find_in_package(where)
+    if path.suffix != ".onnx" and not path.exists():
+        return None
+    if not path.is_file():
+        raise VoiceError(str(path), "does not exist")
+    return path
 
 
 def _only_model(where: str, models: list[Path]) -> Path:
@@ -137,7 +159,7 @@ def read_config(path: Path) -> PiperConfig:
         )
     if config.phoneme_type == "espeak" and not config.espeak.voice:
         raise VoiceError(str(path), "names no espeak voice")
-    absent = [symbol for symbol in "_^$" if not config.phoneme_id_map.get(symbol)]
+    absent = [symbol for symbol in MARKS if not config.phoneme_id_map.get(symbol)]
     if absent:
         raise VoiceError(str(path), f"has no id for {' '.join(absent)} in its phoneme_id_map")
     return config

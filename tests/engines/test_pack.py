@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,6 +49,32 @@ def test_replacing_leaves_the_new_one_and_no_rest(stored: PackStore) -> None:
     content = {file: (old.folder / file).read_bytes() for file in old.info.files}
     stored.put("tiny", old.info.model_copy(update={"language": "de"}), content)
     assert stored.get("tiny").info.language == "de"
+    assert len(hidden(stored)) == 1
+
+
+def test_two_who_import_one_voice_at_once_leave_one_that_is_whole(
+    stored: PackStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = stored.get("tiny")
+    content = {file: (old.folder / file).read_bytes() for file in old.info.files}
+    turn = os.replace
+    other: list[threading.Thread] = []
+
+    def put(language: str) -> None:
+        PackStore(stored.folder).put("tiny", old.info.model_copy(update={"language": language}), content)
+
+    def meanwhile(source: Path, target: Path) -> None:
+        """Before its link is turned the first has the second begin, and gives it time to tidy up."""
+        monkeypatch.setattr(os, "replace", turn)
+        other.append(threading.Thread(target=put, args=("fr",)))
+        other[0].start()
+        other[0].join(1)
+        turn(source, target)
+
+    monkeypatch.setattr(os, "replace", meanwhile)
+    put("de")
+    other[0].join()
+    assert stored.get("tiny").info.language == "fr"
     assert len(hidden(stored)) == 1
 
 

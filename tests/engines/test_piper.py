@@ -11,7 +11,7 @@ from simulators import tiny_voice
 
 from engines.errors import VoiceError
 from engines.importer import import_voice
-from engines.pack import PackStore
+from engines.pack import Pack, PackStore
 from engines.piper import find
 
 
@@ -71,7 +71,15 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "speakers promised": (lambda m: change_config(m, num_speakers=4), r"tiny\.onnx\.json promises 4 speakers"),
     "ids beyond the table": (
         lambda m: change_config(m, phoneme_id_map={s: [i + 500] for i, s in enumerate(tiny_voice.SYMBOLS)}),
-        r"tiny\.onnx is not a Piper voice that can be divided",
+        r"tiny\.onnx\.json has ids beyond the 50 that the graph knows",
+    ),
+    "more speakers than the graph has": (
+        lambda m: tiny_voice.write(m.parent, speakers=3) and change_config(m, num_speakers=4),
+        r"tiny\.onnx\.json promises 4 speakers but the graph has 3",
+    ),
+    "default speaker of another voice": (
+        lambda m: tiny_voice.write(m.parent, speakers=3) and change_config(m, default_speaker_id=3),
+        r"tiny\.onnx\.json has default_speaker_id 3, which is none of its 3 speakers",
     ),
     "onnx cut": (lambda m: truncate(m, 0.5), r"tiny\.onnx is not a complete ONNX graph"),
     "onnx cut near its end": (lambda m: truncate(m, 0.99), r"tiny\.onnx is not a complete ONNX graph"),
@@ -80,6 +88,10 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "onnx is a pointer": (
         lambda m: m.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"),
         r"tiny\.onnx is a pointer to a large file",
+    ),
+    "onnx without its weights": (
+        lambda m: onnx.save(onnx.load(m), m, save_as_external_data=True, size_threshold=0, location="tiny.data"),
+        r"tiny\.onnx has its weights in 'tiny\.data': make one file of both",
     ),
     "onnx is no voice": (plain_network, r"tiny\.onnx cannot be used: it is no Piper voice"),
 }
@@ -114,6 +126,55 @@ def test_other_files_of_the_same_name_replace_it(model: Path, store: PackStore) 
     assert first.info.noise_scale == 0.667
 
 
+def durations_as_an_output(model: Path) -> None:
+    """Do what Piper's `patch_voice_with_alignment` does."""
+    graph = onnx.load(model)
+    graph.graph.output.append(onnx.ValueInfoProto(name="w_ceil"))
+    onnx.save(graph, model)
+
+
+ODD: dict[str, Callable[[Path], object]] = {
+    "patched for alignments": durations_as_an_output,
+    "null for what is not there": lambda m: change_config(
+        m, num_speakers=0, speaker_id_map=None, default_speaker_id=None, phoneme_type=None, inference={"noise_w": None}
+    ),
+    "a speaker's name where there is one speaker": lambda m: change_config(
+        m, speaker_id_map={"joe": 0, "jim": 1}, default_speaker_id=1
+    ),
+}
+
+
+@pytest.mark.parametrize("oddity", ODD)
+def test_an_odd_voice_that_piper_speaks_with_is_as_the_plain_one(
+    oddity: str, model: Path, store: PackStore, tiny_pack: Pack
+) -> None:
+    ODD[oddity](model)
+    pack = import_voice(find(str(model)), store)
+    assert pack.info.files == tiny_pack.info.files
+    assert (pack.info.speaker_count, pack.info.default_speaker) == (1, 0)
+    assert set(pack.info.speaker_names) <= {"joe"}
+
+
+def test_a_symbol_that_the_graph_does_not_know_is_left_out(model: Path, store: PackStore) -> None:
+    symbols = {symbol: [i] for i, symbol in enumerate(tiny_voice.SYMBOLS)}
+    change_config(model, phoneme_id_map={**symbols, "ʙ": [len(symbols)], "ʘ": [-1]})
+    steps: list[str] = []
+    assert import_voice(find(str(model)), store, progress=steps.append).info.phoneme_ids == symbols
+    assert "leaving out ʘ ʙ, which the graph does not know" in steps
+
+
+def test_accents_are_left_out_of_its_name_and_what_makes_none_asks_for_one(model: Path, store: PackStore) -> None:
+    def renamed(stem: str) -> str:
+        path = model.with_name(stem + ".onnx")
+        shutil.copy(model, path)
+        shutil.copy(config_of(model), config_of(path))
+        return str(path)
+
+    assert import_voice(find(renamed("pt_PT-tugão-medium")), store).info.name == "pt_PT-tugao-medium"
+    with pytest.raises(VoiceError, match=r"voice \(1\)\.onnx makes no name for a voice: choose one by --name"):
+        import_voice(find(renamed("voice (1)")), store)
+
+
 def test_it_can_be_named_by_its_json_or_its_folder(model: Path) -> None:
     assert find(str(config_of(model))).model == model
     assert find(str(model.parent)).model == model
@@ -125,7 +186,7 @@ def test_a_folder_of_several_asks_which(model: Path) -> None:
         find(str(model.parent))
 
 
-@pytest.mark.parametrize("where", ["no-such-package-at-all", "missing/voice.onnx", "", "a b", "\0"])
+@pytest.mark.parametrize("where", ["no-such-package-at-all", "missing/voice.onnx", "", "a b", "\0", "x" * 300])
 def test_what_is_not_there(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(VoiceError):

@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect, sync_playwright
 from simulators import tiny_kokoro, tiny_voice
+from simulators.random_watermark import random_weights
 
 from daemon.cli import main
-from engines import importer, piper
+from daemon.config import watermark_folder
+from engines import importer, piper, watermark_files
 from engines.kokoro_import import KokoroSource, import_kokoro
 from engines.pack import PackStore
+from engines.watermark_files import LICENCE_FILE, MARKER_FILE
+from engines.watermark_graph import marker_graph
 
 TEXT = "The lift is on the left <b>& behind you</b>. Thank you."
 
@@ -72,3 +76,29 @@ def test_styles_may_be_chosen_and_what_cannot_be_written_is_told(
     capsys.readouterr()
     assert main([*config, "voice", "audition", "Yes.", "--folder", str(tmp_path / "file/x")]) == 1
     assert "cannot be written: Not a directory" in capsys.readouterr().err
+
+
+def test_it_is_marked_and_read_as_by_the_daemon(
+    config: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, settings, toml = tmp_path / "words", tmp_path / "speakd.toml", Path(config[1]).read_text()
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+
+    def heard(more: str, folder: str) -> tuple[int, bytes]:
+        settings.write_text(f"{toml}{more}")
+        arguments = ["--config", str(settings), "voice", "audition", "Nginx", "--styles", "af_none"]
+        status = main([*arguments, "--folder", str(tmp_path / folder)])
+        sound = tmp_path / folder / "tiny.wav"
+        return status, sound.read_bytes() if sound.exists() else b""
+
+    status, plain = heard("", "plain")
+    assert (status, len(plain) > 0) == (0, True)
+    assert "no voice has spoken in the style 'af_none'" in capsys.readouterr().err
+    words.mkdir()
+    (words / "words.toml").write_text('[[entry]]\nwritten = "Nginx"\nspoken = "engine x"\n')
+    assert heard(f'[lexicon]\nfolder = "{words}"\n', "read")[1] not in {b"", plain}
+    assert heard("[audio]\nwatermark = true\n", "unmarked") == (1, b"")
+    assert "speakd watermark add" in capsys.readouterr().err
+    files = {MARKER_FILE: marker_graph(random_weights()), LICENCE_FILE: b"MIT"}
+    watermark_files.write(watermark_folder(), files)
+    assert heard("[audio]\nwatermark = true\n", "marked")[1] not in {b"", plain}
