@@ -7,7 +7,14 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Final
 
-from engines.text.normalize.tongues.shorthand_words import LANGUAGES, Shorthand
+from engines.text.normalize.tongues.shorthand_chinese import CHINESE
+from engines.text.normalize.tongues.shorthand_french import FRENCH
+from engines.text.normalize.tongues.shorthand_german import GERMAN
+from engines.text.normalize.tongues.shorthand_iberian import PORTUGUESE, SPANISH
+from engines.text.normalize.tongues.shorthand_italian import ITALIAN
+from engines.text.normalize.tongues.shorthand_words import Shorthand
+
+LANGUAGES: Final = {"de": GERMAN, "fr": FRENCH, "es": SPANISH, "it": ITALIAN, "pt": PORTUGUESE, "zh": CHINESE}
 
 _ROMAN: Final = r"(?=[IVX])X{0,3}(?:IX|IV|V?I{0,3})"
 _VALUES: Final = {"I": 1, "V": 5, "X": 10}

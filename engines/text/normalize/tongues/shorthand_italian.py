@@ -1,0 +1,71 @@
+"""Italian abbreviations, signs and Roman numerals."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engines.text.normalize.tongues.shorthand_words import (
+    NUMERAL_OF_NAME,
+    Shorthand,
+    days_of,
+    figures,
+    relations,
+    table,
+)
+
+_MEN_IN_A: Final = frozenset(("Andrea", "Luca", "Nicola", "Papa", "Mattia", "Enea"))
+
+
+def _italian(name: str, number: int) -> str:
+    feminine = name.rstrip().endswith("a") and name.rsplit(maxsplit=1)[-1] not in _MEN_IN_A
+    return f"{number}{'ª' if feminine else 'º'}"
+
+
+def _place(_: str, number: int) -> str:
+    return f"{number}º"
+
+
+ITALIAN: Final = Shorthand(
+    dot="punto",
+    at="chiocciola",
+    slash="barra",
+    dash="trattino",
+    underscore="trattino basso",
+    colon="due punti",
+    signs={"&": "e", "§": "paragrafo"}
+    | relations(
+        "minore o uguale a|maggiore o uguale a|diverso da|circa|diviso|infinito|radice di"
+    ),
+    until="a",
+    days=days_of(
+        "lun mar mer gio ven sab dom Lun Mar Mer Gio Ven Sab Dom",
+        "lunedì martedì mercoledì giovedì venerdì sabato domenica",
+    ),
+    titles={"Sig": "signor", "Sig.ra": "signora", "Sig.na": "signorina", "Dott": "dottor", "Dott.ssa": "dottoressa",
+            "Prof": "professor", "Prof.ssa": "professoressa", "Ing": "ingegner", "Avv": "avvocato", "Dr": "dottor"},
+    abbreviations=table("""
+        a. C.  | avanti Cristo
+        d. C.  | dopo Cristo
+        p. es. | per esempio
+        ad es. | ad esempio
+        ecc.   | eccetera
+        ca.    | circa
+        pag.   | pagina
+        tel.   | telefono
+        max.   | massimo
+        min.   | minimo
+    """),
+    phrases=(
+        (r"(?<![\w/])(?<!\d )1/2 ora\b", "mezz'ora"),
+        (r"(?<![\w/])(?<!\d )1/2 (?=litro|chilo)", "mezzo "),
+    ),
+    romans=(
+        (r"(?<!\w)()ROMAN(?= (?:secolo|secc?\.))", _place),
+        (
+            (r"(?<!\w)((?:[Ss]ecolo|[Cc]apitolo|[Pp]arte|[Ff]ase|[Tt]ipo|[Ll]ivello|[Tt]erminal|"
+            r"[Ss]ala|[Zz]ona|[Gg]ruppo|[Cc]lasse|[Vv]olume) )ROMAN(?![\w-])"),
+            figures,
+        ),
+        (NUMERAL_OF_NAME, _italian),
+    ),
+)  # fmt: skip
