@@ -133,6 +133,8 @@ class French(Tongue):
     dot, until, ratio, out_of = "point", "à", "sur", "sur"
     squared, power = "au carré", "puissance"
     also, per = "et", "par"
+    half, and_half = ("un demi-", "une demi-"), ("et demi", "et demie")
+    plural_ends = ("s", "x", "z")
     number_sign, number_signs = "numéro", r"[Nn][º°]|[Nn]o\.|№|#"
     labels = frozenset(
         "code pin mot téléphone tél tél. tel tel. portable mobile fax appelez composez référence id cp "

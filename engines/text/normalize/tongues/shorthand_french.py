@@ -54,6 +54,15 @@ FRENCH: Final = Shorthand(
     """),
     phrases=(
         (r"(?<!\w)S(t|te)-(?=[A-ZÀ-Þ])", r"Sain\1-"),
+        (r"(?<=[IVX]e) s\.(?!\w)", " siècle"),
+        (r"(?<!\w)([Bb])d\.? (?=[A-ZÀ-Þ])", r"\1oulevard "),
+        (r"(?<!\w)c\. ?à ?s\.(?!\w)", "cuillères à soupe"),
+        (r"(?<!\w)c\. ?à ?c\.(?!\w)", "cuillères à café"),
+        (r"(?<![\w.])p\. ?(?=\d)", "page "),
+        (r"(?<![\w.])pp\. ?(?=\d)", "pages "),
+        (r"(?<![\w.])([Aa])rt\. ?(?=\d)", r"\1rticle "),
+        (r"(?<![\w.])([Cc])hap\. ?(?=[\dIVX])", r"\1hapitre "),
+        (r"(?<![\w.])([Ff])ig\. ?(?=\d)", r"\1igure "),
         (r"(?<![\w/])(?<!\d )1/2[ -](?=heures?\b|journée|finale|page)", "une demi-"),
     ),
     romans=(

@@ -30,6 +30,9 @@ _GERMAN_THINGS: Final = (
     "Kapitel|Teil|Band|Akt|Halle|Terminal|Abschnitt|Artikel|Stufe|Phase|Tor|Saal|Raum|Klasse|Typ|Level|Zone|Apollo|"
     "Vatikanum|Bahnsteig|Gleis"
 )
+_MONTHS: Final = "Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez"
+_DAYS: Final = "Mo Di Mi Do Fr Sa So"
+_DAY_NAMES: Final = "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag"
 GERMAN: Final = Shorthand(
     dot="Punkt",
     at="ät",
@@ -40,7 +43,7 @@ GERMAN: Final = Shorthand(
     signs={"&": "und", "§§": "Paragrafen", "§": "Paragraf"}
     | relations("kleiner gleich|größer gleich|ungleich|ungefähr|geteilt durch|unendlich|Wurzel aus"),
     until="bis",
-    days=days_of("Mo Di Mi Do Fr Sa So", "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag"),
+    days=days_of(_DAYS, _DAY_NAMES),
     titles={
         "Dr": "Doktor",
         "Prof": "Professor",
@@ -87,12 +90,25 @@ GERMAN: Final = Shorthand(
     phrases=(
         (r"(?<=[a-zäöüß])str\.", "straße"),
         (r"(?<=\d) ?[Mm]in\.(?= [a-zäöü])", " min"),
-        (r"(?<![\w/])1 ?1/2(?= [A-Z])", "eineinhalb"),
         (r"(?<!\w)([Ii]n|[Nn]ach|[Vv]or|[Ss]eit) 1/2 (?=(?:Stunde|Minute)\b)", r"\1 einer halben "),
         (r"(?<![\w/])(?<!\d )1/2 (?=(?:Stunde|Flasche|Tasse|Minute|Seite|Portion|Million)\b)", "eine halbe "),
         (r"(?<![\w/])(?<!\d )1/2 (?=(?:Liter|Kilometer|Meter|Tag|Löffel)\b)", "ein halber "),
         (r"(?<![\w/])(?<!\d )1/2 (?=(?:Kilo|Kilogramm|Pfund|Jahr|Glas)\b)", "ein halbes "),
         (r"(?<=\d) ?%-?(?=ige)", "prozent"),
+        (r"(?<![\w/])(?<!\d )1/2 TL\b", "ein halber Teelöffel"),
+        (r"(?<![\w/])(?<!\d )1/2 EL\b", "ein halber Esslöffel"),
+        (r"(?<![\w.])S\. ?(?=\d)", "Seite "),
+        (r"(?<![\w.])Zi\. ?(?=\d)", "Zimmer "),
+        (r"(?<![\w.])Art\. ?(?=\d)", "Artikel "),
+        (r"(?<![\w.])Abs\. ?(?=\d)", "Absatz "),
+        (r"(?<![\w.])Bd\. ?(?=\d)", "Band "),
+        (r"\b([Bb]lutdruck:? (?:von |ist |beträgt )?\d{2,3})/(?=\d{2,3}(?!\d))", r"\1 zu "),
+        (r"\b([Aa]b|[Mm]it|[Vv]on|[Uu]nter|[Üü]ber) (\d{1,3}) J\.(?!\w)", r"\1 \2 Jahren"),
+        (rf"(?<![\w.])(\d{{1,2}})\. ?[-–] ?(?=\d{{1,2}}\. ?(?:{_MONTHS}))", r"\1. bis "),
+        *(
+            (rf"\b(am|ab|vom|bis|von) {day}\.(?=[ ,;:)])", rf"\1 {name}")
+            for day, name in zip(_DAYS.split(), _DAY_NAMES.split(), strict=True)
+        ),
     ),
     romans=(
         (

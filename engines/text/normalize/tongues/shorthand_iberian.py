@@ -48,6 +48,8 @@ SPANISH: Final = Shorthand(
         etc.    | etcétera
         aprox.  | aproximadamente
         pág.    | página
+        págs.   | páginas
+        núm.    | número
         tel.    | teléfono
         tfno.   | teléfono
         avda.   | avenida
@@ -57,6 +59,10 @@ SPANISH: Final = Shorthand(
         Uds.    | ustedes
     """),
     phrases=(
+        (r"(?<!\w)([Cc])/ ?(?=[A-ZÁÉÍÓÚÑ][a-záéíóúñ])", r"\1alle "),
+        (r"(?<![\w.])([Aa])rt\. ?(?=\d)", r"\1rtículo "),
+        (r"(?<![\w.])([Cc])ap\. ?(?=[\dIVX])", r"\1apítulo "),
+        (r"(?<![\w.])([Ff])ig\. ?(?=\d)", r"\1igura "),
         (r"(?<![\w/])(?<!\d )1/2 (?=hora|docena|página|botella)", "media "),
         (r"(?<![\w/])(?<!\d )1/2 (?=litro|kilo|día)", "medio "),
     ),
@@ -95,11 +101,16 @@ PORTUGUESE: Final = Shorthand(
         etc.   | et cetera
         aprox. | aproximadamente
         pág.   | página
+        págs.  | páginas
+        tel.   | telefone
         av.    | avenida
         máx.   | máximo
         mín.   | mínimo
     """),
     phrases=(
+        (r"(?<![\w.])([Aa])rt\. ?(?=\d)", r"\1rtigo "),
+        (r"(?<![\w.])([Cc])ap\. ?(?=[\dIVX])", r"\1apítulo "),
+        (r"(?<![\w.])([Ff])ig\. ?(?=\d)", r"\1igura "),
         (r"(?<![\w/])(?<!\d )1/2 (?=hora|dúzia|página)", "meia "),
         (r"(?<![\w/])(?<!\d )1/2 (?=litro|quilo|dia)", "meio "),
     ),

@@ -51,18 +51,28 @@ ITALIAN: Final = Shorthand(
         ecc.   | eccetera
         ca.    | circa
         pag.   | pagina
+        pagg.  | pagine
         tel.   | telefono
         max.   | massimo
         min.   | minimo
     """),
     phrases=(
+        (r"(?<!\w)([Pp])\.?zza (?=[A-Z])", r"\1iazza "),
+        (r"(?<!\w)([Vv])\.le (?=[A-Z])", r"\1iale "),
+        (r"(?<!\w)([Cc])\.so (?=[A-Z])", r"\1orso "),
+        (r"(?<![\w.])([Ss])ec\. (?=[IVX])", r"\1ecolo "),
+        (r"(?<![\w.])([Aa])rt\. ?(?=\d)", r"\1rticolo "),
+        (r"\b(articolo \d{1,4},?) c(?:omma)?\. ?(?=\d)", r"\1 comma "),
+        (r"(?<![\w.])([Cc])ap\. ?(?=[\dIVX])", r"\1apitolo "),
+        (r"(?<![\w.])([Ff])ig\. ?(?=\d)", r"\1igura "),
         (r"(?<![\w/])(?<!\d )1/2 ora\b", "mezz'ora"),
         (r"(?<![\w/])(?<!\d )1/2 (?=litro|chilo)", "mezzo "),
     ),
     romans=(
         (r"(?<!\w)()ROMAN(?= (?:secolo|secc?\.))", _place),
+        (r"(?<!\w)([Ss]ecolo )ROMAN(?![\w-])", _place),
         (
-            (r"(?<!\w)((?:[Ss]ecolo|[Cc]apitolo|[Pp]arte|[Ff]ase|[Tt]ipo|[Ll]ivello|[Tt]erminal|"
+            (r"(?<!\w)((?:[Cc]apitolo|[Pp]arte|[Ff]ase|[Tt]ipo|[Ll]ivello|[Tt]erminal|"
             r"[Ss]ala|[Zz]ona|[Gg]ruppo|[Cc]lasse|[Vv]olume) )ROMAN(?![\w-])"),
             figures,
         ),

@@ -151,6 +151,8 @@ class Spanish(Tongue):
     dot, until, ratio, out_of = "punto", "a", "a", "de"
     squared, power = "al cuadrado", "elevado a"
     also, per = "y", "por"
+    half, and_half = ("medio ", "media "), ("y medio", "y media")
+    plural_ends = ("s",)
     number_sign, number_signs = "número", r"[Nn]\.?[º°]|[Nn]úm\.|[Nn]ro\.|№|#"
     labels = frozenset(
         "código pin clave contraseña teléfono tel tel. tfno. móvil celular fax localizador llame llamar marque "

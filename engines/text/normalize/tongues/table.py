@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Final
 
-from engines.text.normalize.tongues import amounts, chinese, codes, dates, numbers, told
+from engines.text.normalize.tongues import amounts, chinese, codes, dates, doses, halves, numbers, told
 from engines.text.normalize.tongues.french import French
 from engines.text.normalize.tongues.german import German
 from engines.text.normalize.tongues.italian import Italian
@@ -46,7 +46,9 @@ _STEPS: Final[tuple[Callable[[Tongue, str], str], ...]] = (
     numbers.powers,
     numbers.operators,
     lambda tongue, text: tongue.ordinals(text),
+    halves.halves,
     numbers.parts_of_units,
+    doses.doses,
     amounts.money,
     amounts.units,
     amounts.scales,
