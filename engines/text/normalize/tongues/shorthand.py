@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Final
 
+from engines.text.normalize.tongues.numeral import ROMAN, roman_value
 from engines.text.normalize.tongues.shorthand_chinese import CHINESE
 from engines.text.normalize.tongues.shorthand_french import FRENCH
 from engines.text.normalize.tongues.shorthand_german import GERMAN
@@ -15,9 +16,6 @@ from engines.text.normalize.tongues.shorthand_italian import ITALIAN
 from engines.text.normalize.tongues.shorthand_words import Shorthand
 
 LANGUAGES: Final = {"de": GERMAN, "fr": FRENCH, "es": SPANISH, "it": ITALIAN, "pt": PORTUGUESE, "zh": CHINESE}
-
-_ROMAN: Final = r"(?=[IVX])X{0,3}(?:IX|IV|V?I{0,3})"
-_VALUES: Final = {"I": 1, "V": 5, "X": 10}
 
 _LABEL: Final = r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}"
 _DOMAINS: Final = (
@@ -64,6 +62,13 @@ def shorthand(language: str) -> Callable[[str], str] | None:
     """
     words = LANGUAGES.get("zh" if language == "cmn" else language)
     return None if words is None else partial(_read, words)
+
+
+def sign_names(language: str) -> dict[str, str]:
+    """Return what a language calls the signs of addresses and of arithmetic, by each sign. `language` as above."""
+    words = LANGUAGES["zh" if language == "cmn" else language]
+    addresses = {".": words.dot, "@": words.at, "/": words.slash, "-": words.dash, "_": words.underscore}
+    return {**addresses, ":": words.colon, **words.signs}
 
 
 def _read(words: Shorthand, text: str) -> str:
@@ -139,7 +144,7 @@ def _patterns(words: Shorthand) -> tuple[tuple[re.Pattern[str], Callable[[re.Mat
     made += [(re.compile(pattern), partial(_expanded, said=said)) for pattern, said in words.phrases]
     made += [(_written(short), partial(_said, said=said)) for short, said in words.abbreviations.items()]
     made += [
-        (re.compile(pattern.replace("ROMAN", f"({_ROMAN})")), partial(_in_figures, form=form))
+        (re.compile(pattern.replace("ROMAN", f"({ROMAN})")), partial(_in_figures, form=form))
         for pattern, form in words.romans
     ]
     return tuple(made)
@@ -194,7 +199,4 @@ def _expanded(match: re.Match[str], said: str) -> str:
 
 def _in_figures(match: re.Match[str], form: Callable[[str, int], str]) -> str:
     """Put the numeral into figures, for the rules of numbers; the group before it stays, the name in it tells how."""
-    before, numeral = match[1], match[2]
-    figures = [_VALUES[letter] for letter in numeral]
-    number = sum(-one if one < after else one for one, after in zip(figures, [*figures[1:], 0], strict=True))
-    return before + form(before, number)
+    return match[1] + form(match[1], roman_value(match[2]))
