@@ -34,7 +34,7 @@ PLAIN: Final = {
 
 _ALSO_WORDS: Final = frozenset("max min temp sec esp ext".split())
 _NUMBERED: Final = {
-    "no": "number", "nos": "numbers", "nr": "number", "vol": "volume", "vols": "volumes", "fig": "figure",
+    "nos": "numbers", "nr": "number", "vol": "volume", "vols": "volumes", "fig": "figure",
     "figs": "figures", "ch": "chapter", "chap": "chapter", "p": "page", "pp": "pages", "pg": "page", "sec": "section",
     "eq": "equation", "ed": "edition", "ver": "version", "art": "article", "para": "paragraph", "tel": "telephone",
     "ext": "extension", "fl": "floor", "rm": "room", "apt": "apartment", "ca": "circa", "c": "circa", "op": "opus",

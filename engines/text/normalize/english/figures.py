@@ -55,8 +55,12 @@ _DASH: Final = re.compile(r"(?:\A|(?<=[(\n])|(?<=[a-z:] ))–(?=\d)")
 _EVERY: Final = re.compile(r"\bq ?(\d{1,2}) ?h(?:rs?)?\b\.?")
 _PER_ANNUM: Final = re.compile(r"(?<=[\d%] )p\. ?a\.(?!\w)")
 _POINTS: Final = re.compile(r"\b((?:rose|fell|up|down|by|gained|lost|cut|of) (?:by )?\d{1,4}) (?:bps|bp)\b(?!\.\w)")
+_BEFORE_FIGURES: Final = re.compile(r"(?<![\w.])(No|no|NO)\. ?(?=(\d{1,24})(?!\d))")
+_ANSWERED: Final = frozenset("is was said says answered replied say with".split())
+"""Before "no. 5 people left", these tell an answer."""
 _NUMBER_OF: Final = re.compile(r"(?<=[a-z] )no\.(?=:| (?:is|was|ends|begins|reads)\b|:? (?:\d{3,4} ){2,})")
 """With a number that is read figure by figure, or none at hand."""
+_NO_OF: Final = re.compile(r"\b([Nn])o\. of\b")
 _ALWAYS: Final = re.compile(r"(?<![\w.,/])24 ?[x×] ?7(?![\w/]|[.,]\d| ?=)")
 _ABOUT: Final = re.compile(r"(?<![\w~])~ ?(?=-?[$£€¥]? ?[\d.])")
 
@@ -75,7 +79,9 @@ def figures(text: str, _: Reading) -> str:
         text = rewrite(_CONTINENTAL, lambda match: match.group().translate(_SWAPPED), text)
     text = rewrite(_EURO_THOUSANDS, lambda match: match.group().replace(".", ","), text)
     text = rewrite(_DASH, "-", text)
+    text = rewrite(_NO_OF, r"\1umber of", text)
     text = rewrite(_NUMBER_OF, "number", text)
+    text = rewrite(_BEFORE_FIGURES, _number_before, text)
     text = rewrite(_ALWAYS, "24/7", text)
     text = rewrite(_EVERY, lambda match: f"every {match[1]} hours", text)
     text = rewrite(_PER_ANNUM, lambda match: f"per annum{stop_after(match.string, match.end())}", text)
@@ -119,6 +125,12 @@ def _comma(match: re.Match[str]) -> str:
 
 def _ordinal_sign(match: re.Match[str]) -> str:
     return match[1] + suffix_of(int(match[1]))
+
+
+def _number_before(match: re.Match[str]) -> str:
+    """Read "no. 5" as a number, before "No. 10 Downing Street" is an address; but "he said no. 5 people left"."""
+    answered = word_before(match.string, match.start()) in _ANSWERED and counts(match.string, match.end(2))
+    return match.group() if answered else f"{match[1][0]}umber "
 
 
 def _hundreds(match: re.Match[str]) -> str:

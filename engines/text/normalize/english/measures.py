@@ -33,6 +33,8 @@ _QUANTITY: Final = re.compile(
 _UNIT_RANGE: Final = re.compile(rf"(?<![\w.,:/$£€¥])({DECIMAL})( ?(?:{UNIT})) ?[-–] ?(?={DECIMAL}\2(?!\w))")
 _FEET: Final = re.compile(r"(?<![\w.,])(\d{1,2})['′](?: ?(\d{1,2}(?:\.\d)?)(?:\"|″|''))(?!\w)")
 _INCHES: Final = re.compile(r"(?<![\w.,/])(?:(\d{1,3}(?:\.\d{1,3})?)|(?:(\d{1,3}) )?(\d{1,2})/([1-9]\d?))\"(?!\w)")
+_INCHES_BY: Final = re.compile(r"(?<=\binches)(?: ?[x×] ?| by )(?=\w)")
+_THINGS_PER: Final = re.compile(r"(?<=[a-z]s)/(?=(?:m?l|m?L|[mk]?g|k?m|[cm]?m[²³23]|min|h|s)(?![\w/]))")
 _SEATS: Final = re.compile(r"(?<![\w.,-])(\d{1,3})([A-Z]) ?[-–] ?(?=(?:\d{1,3})?[A-Z](?![\w-]))")
 _QUOTE: Final = re.compile(r"(?<!\d)\"")
 """A quotation mark that stands for no inches, so that others may stand for none either."""
@@ -86,9 +88,11 @@ def measures(text: str, reading: Reading) -> str:
     text = rewrite(_FEET, _feet, text)
     if '"' in text and not _QUOTE.search(text):
         text = rewrite(_INCHES, _inches, text)
+        text = rewrite(_INCHES_BY, " by ", text)
     text = rewrite(_PIXELS, _pixels, text)
     text = rewrite(_UNIT_RANGE, lambda match: f"{match[1]}–", text)
     text = rewrite(_QUANTITY, lambda match: _quantity(match, reading), text)
+    text = rewrite(_THINGS_PER, " per ", text)
     text = rewrite(_AFTER_PER, lambda match: unit_name(match[1], match[2], many=False, british=reading.british), text)
     if "/" in text:
         text = rewrite(_SPEED, lambda match: f"{unit_name(match[1])} per {unit_name(match[2], many=False)}", text)

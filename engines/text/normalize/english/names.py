@@ -15,7 +15,7 @@ _MODEL: Final = re.compile(
 )
 _HIGHWAY: Final = re.compile(r"\b[Hh]wy\b\.? (?=\d)")
 _AIRBUS: Final = re.compile(r"(?<![\w-])A(3[0-8]\d)(neo|ceo)?(?![\w]|[.,]\d)")
-_HYPHENED: Final = re.compile(r"(?<![\w-])(SHA|AES|RSA|US|SR|CA|U|Pu|Cs)-([1-9]\d{2,3})(?![\w.,-]\d|\w)")
+_HYPHENED: Final = re.compile(r"(?<![\w-])(SHA|AES|RSA|US|SR|CA|I|U|Pu|Cs)-([1-9]\d{2,3})(?![\w.,-]\d|\w)")
 _FLIGHTS: Final = re.compile(
     r"(?<=[Ff]lights )([A-Z][A-Z0-9]\d{1,4}(?:(?:/|, | and | & )[A-Z][A-Z0-9]\d{1,4}){1,8})(?!\w)"
 )

@@ -102,7 +102,7 @@ def spoken_whole(written: str, *, counted: bool, after: str, reading: Reading) -
     if len(written) <= named or counted:
         return whole(written, british=british)
     spelled, grasped = 7, 10
-    if reading.alone or after in {"number", "no", "nr", "id"} or len(written) >= spelled:
+    if reading.alone or after in {"number", "no", "nr", "id", "reference"} or len(written) >= spelled:
         round_one = not reading.alone and written.endswith("000") and len(written) <= grasped
         return whole(written, british=british) if round_one else digits(written)
     return whole(written, british=british)

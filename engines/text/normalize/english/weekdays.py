@@ -17,7 +17,7 @@ _ANY: Final = rf"({_SHORT}(?:\b|(?:s|nes|urs|ur)?day\b))\.?"
 _RANGE: Final = re.compile(rf"\b{_ANY} ?[-–] ?{_ANY}(?![\w-])", re.IGNORECASE)
 _BEFORE: Final = re.compile(
     rf"(?<![\w.-])(?=[A-Z])((?i:{_SHORT}))\b\.?"
-    rf"(?=:? \d{{1,2}}(?::\d\d| ?[-–]| ?[ap]\.?m)|(?i:,? (?:the )?(?:\d{{1,2}}(?:st|nd|rd|th)? )?{MONTH}))"
+    rf"(?=[:,]? \d{{1,2}}(?::\d\d| ?[-–]| ?[ap]\.?m)|(?i:,? (?:the )?(?:\d{{1,2}}(?:st|nd|rd|th)? )?{MONTH}))"
 )
 _BEFORE_LOWER: Final = re.compile(
     rf"(?<![\w.-])({_SHORT})\b\.?(?=,? (?:the )?(?:\d{{1,2}}(?:st|nd|rd|th)? )?{MONTH})", re.IGNORECASE
