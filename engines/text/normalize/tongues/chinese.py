@@ -53,6 +53,8 @@ _UNIT: Final = re.compile(
     r"(?![A-Za-z0-9])"
 )
 _COUNTED_UNITS: Final = "|".join(map(re.escape, sorted(UNITS.keys() - {"%", "‰"}, key=len, reverse=True)))
+_SEAT: Final = re.compile(r"\d{1,4}[A-Z]")
+_SEATED: Final = re.compile(r"(?:座|座位|登机口|出口|单元|房间|站台|车厢)(?:号|是|为|：|:)? ?$")
 _PARTED_UNIT: Final = re.compile(rf"(?<![\d.,/])(\d{{1,3}})/([1-9]\d{{0,2}}){GAP}({_COUNTED_UNITS})(?![A-Za-z0-9/])")
 _ANY: Final = re.compile(rf"{SIGN}(?<!\d){_NUMBER}")
 _OPERATORS: Final = {"x": "乘", "×": "乘", "*": "乘", "+": "加", "=": "等于", "\u2212": "减"}
@@ -196,7 +198,8 @@ def _money(found: re.Match[str]) -> str:
 
 def _value(found: re.Match[str]) -> str:
     numeral = _read(found["number"])
-    return found[0] if numeral is None else _front(found) + value(numeral, found["unit"])
+    seat = _SEAT.fullmatch(found[0]) and _SEATED.search(found.string[max(0, found.start() - 4) : found.start()])
+    return found[0] if numeral is None or seat else _front(found) + value(numeral, found["unit"])
 
 
 def _number(found: re.Match[str]) -> str:

@@ -147,7 +147,7 @@ class French(Tongue):
         "borne années".split()
     )
     no_nouns = frozenset(
-        "et ou de du des à au aux en dans sur par pour avec sans que qui est sont se ne pas le la les un une puis "
+        "d et ou de du des à au aux en dans sur par pour avec sans que qui est sont se ne pas le la les un une puis "
         "mais car donc si comme vers entre chez jusque sous dont où il elle on ce cette ces h".split()
     )
     months = _MONTHS

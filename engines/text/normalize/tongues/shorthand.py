@@ -37,7 +37,7 @@ _FROM_TO: Final = re.compile(r"(?<=[\d%°℃]) ?~ ?(?=\d)")
 _UNSAID: Final = re.compile(r" ?[\u2190-\u21ff|¦†‡©®™•◦▪■□★☆✓✔_~`¶]+ ?| ?\^+(?![-\u2212\d]) ?")
 _SPACES: Final = re.compile(r" {2,}")
 _BACKSLASH: Final = re.compile(r" ?\\+ ?")
-_ABOUT: Final = re.compile(r"(?<![\w~])~ ?(?=[\d$€£.])")
+_ABOUT: Final = re.compile(r"(?<![\w~%°℃])~ ?(?=[\d$€£.])")
 """Arrows, bars and marks: nobody says them."""
 _TAG: Final = re.compile(r"(?<![\w#&])#(?=[^\W\d_])")
 

@@ -48,12 +48,18 @@ FRENCH: Final = Shorthand(
         env.    | environ
         tél.    | téléphone
         bd.     | boulevard
+        bât.    | bâtiment
+        ét.     | étage
+        apt.    | appartement
+        appt.   | appartement
         av.     | avenue
         max.    | maximum
         min.    | minimum
     """),
     phrases=(
         (r"(?<!\w)S(t|te)-(?=[A-ZÀ-Þ])", r"Sain\1-"),
+        (r"(?<!\w)([Rr])dv(?!\w)", r"\1endez-vous"),
+        (r"(?<!\w)([Nn])° de(?!\w)", r"\1uméro de"),
         (r"(?<=[IVX]e) s\.(?!\w)", " siècle"),
         (r"(?<!\w)([Bb])d\.? (?=[A-ZÀ-Þ])", r"\1oulevard "),
         (r"(?<!\w)c\. ?à ?s\.(?!\w)", "cuillères à soupe"),

@@ -97,7 +97,9 @@ GERMAN: Final = Shorthand(
         (r"(?<=\d) ?%-?(?=ige)", "prozent"),
         (r"(?<![\w/])(?<!\d )1/2 TL\b", "ein halber Teelöffel"),
         (r"(?<![\w/])(?<!\d )1/2 EL\b", "ein halber Esslöffel"),
+        (r"(?<![\w.])([Ss])\. (?=(?:S|Abb|Kap)\. ?\d|Seite \d)", r"\1iehe "),
         (r"(?<![\w.])S\. ?(?=\d)", "Seite "),
+        (r"(?<![\w.])Fa\. (?=[A-ZÄÖÜ])", "Firma "),
         (r"(?<![\w.])Zi\. ?(?=\d)", "Zimmer "),
         (r"(?<![\w.])Art\. ?(?=\d)", "Artikel "),
         (r"(?<![\w.])Abs\. ?(?=\d)", "Absatz "),
@@ -109,6 +111,7 @@ GERMAN: Final = Shorthand(
             (rf"\b(am|ab|vom|bis|von) {day}\.(?=[ ,;:)])", rf"\1 {name}")
             for day, name in zip(_DAYS.split(), _DAY_NAMES.split(), strict=True)
         ),
+        (r"(?<![\w.])Fr\. (?=[A-ZÄÖÜ][a-zäöüß]{2})", "Frau "),
     ),
     romans=(
         (

@@ -17,6 +17,10 @@ _ALONE: Final = 10
 """Spanish and Portuguese say "Felipe sexto", but "Alfonso trece"."""
 
 
+def _feminine(_: str, number: int) -> str:
+    return f"{number}ª"
+
+
 def _iberian(name: str, number: int) -> str:
     feminine = name.rstrip().endswith("a") or name.startswith("Isabel")
     return (f"{number}ª" if feminine else f"{number}º") if number <= _ALONE else str(number)
@@ -50,6 +54,10 @@ SPANISH: Final = Shorthand(
         pág.    | página
         págs.   | páginas
         núm.    | número
+        dpto.   | departamento
+        ctra.   | carretera
+        izq.    | izquierda
+        dcha.   | derecha
         tel.    | teléfono
         tfno.   | teléfono
         avda.   | avenida
@@ -60,6 +68,8 @@ SPANISH: Final = Shorthand(
     """),
     phrases=(
         (r"(?<!\w)([Cc])/ ?(?=[A-ZÁÉÍÓÚÑ][a-záéíóúñ])", r"\1alle "),
+        (r"(?<!\w)([Pp])za\. (?=[A-ZÁÉÍÓÚÑ])", r"\1laza "),
+        (r"(?<!\w)([Pp])za\. (?=[A-ZÁÉÍÓÚÑ])", r"\1laza "),
         (r"(?<![\w.])([Aa])rt\. ?(?=\d)", r"\1rtículo "),
         (r"(?<![\w.])([Cc])ap\. ?(?=[\dIVX])", r"\1apítulo "),
         (r"(?<![\w.])([Ff])ig\. ?(?=\d)", r"\1igura "),
@@ -72,6 +82,7 @@ SPANISH: Final = Shorthand(
             r"[Ss]ala|[Zz]ona|[Gg]rupo|[Cc]lase|[Pp]lanta|[Vv]olumen) )ROMAN(?![\w-])"),
             figures,
         ),
+        (r"(?<!\w)()ROMAN(?= (?:Guerra|Feria|Edición|República|Semana)\b)", _feminine),
         (NUMERAL_OF_NAME, _iberian),
     ),
 )  # fmt: skip
@@ -103,6 +114,12 @@ PORTUGUESE: Final = Shorthand(
         pág.   | página
         págs.  | páginas
         tel.   | telefone
+        Pç.    | Praça
+        Lg.    | Largo
+        esq.   | esquerdo
+        dto.   | direito
+        Exmo.  | excelentíssimo
+        Exma.  | excelentíssima
         av.    | avenida
         máx.   | máximo
         mín.   | mínimo

@@ -57,7 +57,8 @@ ITALIAN: Final = Shorthand(
         min.   | minimo
     """),
     phrases=(
-        (r"(?<!\w)([Pp])\.?zza (?=[A-Z])", r"\1iazza "),
+        (r"(?<!\w)([Pp])(?:\.?zz|\.z)a (?=[A-Z])", r"\1iazza "),
+        (r"(?<![\w.])nn\. ?(?=\d)", "numeri "),
         (r"(?<!\w)([Vv])\.le (?=[A-Z])", r"\1iale "),
         (r"(?<!\w)([Cc])\.so (?=[A-Z])", r"\1orso "),
         (r"(?<![\w.])([Ss])ec\. (?=[IVX])", r"\1ecolo "),

@@ -84,6 +84,8 @@ kbit/s      | kilobit por segundo | kilobits por segundo
 Mbit/s Mbps | megabit por segundo | megabits por segundo
 Gbit/s      | gigabit por segundo | gigabits por segundo
 MB/s        | megabyte por segundo | megabytes por segundo
+cda cda. cdas. | cucharada | cucharadas | f
+cdta cdta. cdtas. | cucharadita | cucharaditas | f
 h hs        | hora | horas | f
 min min.    | minuto | minutos
 s seg seg.  | segundo | segundos
