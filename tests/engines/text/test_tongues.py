@@ -220,6 +220,24 @@ def test_a_text_whose_kind_is_told(language: str, text: str, kind: str, fmt: str
     assert say_as(text, kind, fmt, language) == spoken
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "words"),
+    [
+        ("ru", "-4 °C, \u2212 5", "минус 4 °C, \u2212 5"),
+        ("hu", "Ma \u22120,4 °C van", "Ma mínusz 0,4 °C van"),
+        ("nl", "van -5 tot +3, 3.5 V en 12,5", "van min 5 tot +3, 3,5 V en 12,5"),
+        ("nl", "om 8.30, versie 2.4.1, 1.500 mensen, 3-5 uur", "om 8.30, versie 2.4.1, 1.500 mensen, 3-5 uur"),
+        ("pl", "(-7)", "(minus 7)"),
+        ("sv", "2026-04-03, a-1, 10-20 st", "2026-04-03, a-1, 10-20 st"),
+        ("tr", "-3", "eksi 3"),
+        ("ja", "-3℃", "マイナス 3°C"),
+        ("xx", "-3", "-3"),
+    ],
+)
+def test_elsewhere_no_minus_and_no_point_is_left_unsaid(language: str, text: str, words: str) -> None:
+    assert Normalizer(language).normalize(text) == words
+
+
 KINDS = ["cardinal", "ordinal", "digits", "characters", "fraction", "date", "time", "telephone", "currency", "unit"]
 
 
