@@ -68,7 +68,7 @@ _SLASHED: Final = {
 }  # fmt: skip
 _SLASHED_FORM: Final = re.compile(
     r"(?<![\w/])(w/o|c/o|b/c|n/a|[sp]/n(?= ?[:#]? ?\d)|a/c|ac/dc|he/she|she/he|s/he|his/her|him/her)(?![\w/])"
-    r"|(?<![\w/])(w/)(?= ?[A-Za-z])",
+    r"|(?<![\w/])(w/)(?= ?[A-Za-z]| \d)",
     re.IGNORECASE,
 )
 _UNIT_WITH_STOP: Final = re.compile(r"(?<=\dst |\dnd |\drd |\dth )(min)\.|(?<=percent )(vol)\.")

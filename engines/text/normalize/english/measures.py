@@ -34,6 +34,8 @@ _UNIT_RANGE: Final = re.compile(rf"(?<![\w.,:/$£€¥])({DECIMAL})( ?(?:{UNIT})
 _FEET: Final = re.compile(r"(?<![\w.,])(\d{1,2})['′](?: ?(\d{1,2}(?:\.\d)?)(?:\"|″|''))(?!\w)")
 _INCHES: Final = re.compile(r"(?<![\w.,/])(?:(\d{1,3}(?:\.\d{1,3})?)|(?:(\d{1,3}) )?(\d{1,2})/([1-9]\d?))\"(?!\w)")
 _INCHES_BY: Final = re.compile(r"(?<=\binches)(?: ?[x×] ?| by )(?=\w)")
+_RATE: Final = re.compile(rf"(?<![\w.,/$£€¥-])({DECIMAL})/(min|hr|h|s|{_OFTEN})(?![\w/])")
+_SIDES: Final = LENGTHS | {"px", "pixel", "nm", "°"}
 _THINGS_PER: Final = re.compile(r"(?<=[a-z]s)/(?=(?:m?l|m?L|[mk]?g|k?m|[cm]?m[²³23]|min|h|s)(?![\w/]))")
 _SEATS: Final = re.compile(r"(?<![\w.,-])(\d{1,3})([A-Z]) ?[-–] ?(?=(?:\d{1,3})?[A-Z](?![\w-]))")
 _QUOTE: Final = re.compile(r"(?<!\d)\"")
@@ -84,7 +86,8 @@ def measures(text: str, reading: Reading) -> str:
     text = rewrite(_SEATS, _seats, text)
     text = rewrite(_OLD, r"\1year", text)
     text = rewrite(_MILESTONE, "kilometer ", text)
-    text = rewrite(_WIND, lambda match: _WINDS.get(match[1] or match[2] or match[3], match.group()), text)
+    if "ind" in text:
+        text = rewrite(_WIND, lambda match: _WINDS.get(match[1] or match[2] or match[3], match.group()), text)
     text = rewrite(_FEET, _feet, text)
     if '"' in text and not _QUOTE.search(text):
         text = rewrite(_INCHES, _inches, text)
@@ -92,6 +95,7 @@ def measures(text: str, reading: Reading) -> str:
     text = rewrite(_PIXELS, _pixels, text)
     text = rewrite(_UNIT_RANGE, lambda match: f"{match[1]}–", text)
     text = rewrite(_QUANTITY, lambda match: _quantity(match, reading), text)
+    text = rewrite(_RATE, lambda match: f"{match[1]} per {_below(match[2], None, many=False, british=False)}", text)
     text = rewrite(_THINGS_PER, " per ", text)
     text = rewrite(_AFTER_PER, lambda match: unit_name(match[1], match[2], many=False, british=reading.british), text)
     if "/" in text:
@@ -210,7 +214,8 @@ def _number(match: re.Match[str], reading: Reading) -> tuple[str, bool]:
         words += f" to {minus}{decimal(match['amount2'], british=british)}"
         many = True
     for side in re.findall(DECIMAL, match["by"] or ""):
-        words += f" by {decimal(side, british=british)}"
+        joint = "by" if match["unit"] in _SIDES else "times"  # two sides of something, or two packs of 500 g
+        words += f" {joint} {decimal(side, british=british)}"
         many = True
     return sign + words + (match["size"] or ""), many
 

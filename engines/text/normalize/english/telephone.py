@@ -66,9 +66,7 @@ _IBAN: Final = re.compile(
     r"|(?<=IBAN )([A-Z]{2})(\d{2})([A-Z0-9]{11,30})\b"
 )
 _ISBN: Final = re.compile(r"\b(ISBN(?:-1[03])?:? )((?:97[89][- ]?)?\d{1,5}[- ]?\d{1,7}[- ]?\d{1,7}[- ]?[\dX])(?!\w)")
-_SORT_CODE: Final = re.compile(
-    r"(?:(?<=\b[Ss]ort code )|(?<=\b[Ss]ort code: )|(?<=\b[Ss]ort code is ))\d\d-\d\d-\d\d(?![\w-])"
-)
+_SORT_CODE: Final = re.compile(r"\b([Ss]ort code:? (?:is )?)(\d\d-\d\d-\d\d)(?![\w-])")
 _GROUP: Final = re.compile(r"[A-Z]+|\d+")
 _CODE: Final = re.compile(
     r"\b((?:code|cvv|cvc|pin|passcode|password|otp|token|zip|postcode|extension|ext|serial number|account number|"
@@ -95,11 +93,10 @@ def telephone(text: str, _: Reading) -> str:
     text = rewrite(_VANITY, _vanity, text)
     text = rewrite(_AMERICAN, _american, text)
     text = rewrite(_SECURITY, _groups, text)
-    text = rewrite(_SORT_CODE, _groups, text)
     text = rewrite(_INTERNATIONAL, _international, text)
     text = rewrite(_NATIONAL, _groups, text)
     text = rewrite(_CARD, _groups, text)
-    for told in (_EMERGENCY, _TELEPHONE, _TOLD):
+    for told in (_SORT_CODE, _EMERGENCY, _TELEPHONE, _TOLD):
         text = rewrite(told, lambda match: match[1] + grouped(match[2]), text)
     text = rewrite(_CODE, _code, text)
     return rewrite(_LOCAL, _groups, text)
