@@ -12,6 +12,7 @@ from engines.text.normalize.tongues.tongue import Currency, Noun, Tongue, altern
 
 _HUNDREDTHS: Final = 2
 _NEXT: Final = 3
+_RATE: Final = re.compile(r"(?<=\d)/(min|h|s)(?![\w/])")
 _SEAT: Final = re.compile(r"\d{1,4}[A-Z]")
 _SEATS: Final = frozenset(
     "platz sitz sitzplatz reihe wagen gleis tor gate terminal zimmer raum halle eingang ausgang linie bus block "
@@ -30,7 +31,8 @@ def money(tongue: Tongue, text: str) -> str:
 
 
 def units(tongue: Tongue, text: str) -> str:
-    """Put measured values into words: 6.5 V, 20 °C, 45%, 3 €/kg has been said by `money`."""
+    """Put measured values into words: 6.5 V, 20 °C, 45%, 64/min; 3 €/kg has been said by `money`."""
+    text = _RATE.sub(lambda found: f" {tongue.per_one(tongue.units[found[1]].one)}", text)
     return _units(tongue).sub(lambda found: _value(tongue, text, found), text)
 
 
@@ -110,7 +112,7 @@ def _scaled(tongue: Tongue, text: str, found: re.Match[str]) -> str:
 
 
 def _per(tongue: Tongue, unit: str | None) -> str:
-    return f" {tongue.per} {unit_of(tongue, unit).one}" if unit else ""
+    return f" {tongue.per_one(unit_of(tongue, unit).one)}" if unit else ""
 
 
 def unit_of(tongue: Tongue, written: str) -> Noun:

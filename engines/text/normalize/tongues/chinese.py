@@ -39,6 +39,7 @@ _LABELLED: Final = re.compile(
 )
 _BEFORE: Final = sorted((name for name in CURRENCIES if not "\u4e00" <= name[0] <= "\u9fff"), key=len, reverse=True)
 """What stands before a sum. Characters stand behind: 3单元502室 is no money."""
+_EACH: Final = re.compile(r"(?<=[元次个人升斤])/(?=小时|分|秒|天|日|周|月|年|人|次|晚|公斤|斤|间)")
 _NUMERO: Final = re.compile(r"(?<![A-Za-z])No\. ?(\d{1,6})(?![\d.,A-Za-z])")
 _MONEY: Final = re.compile(
     rf"{SIGN}(?P<currency>{'|'.join(map(re.escape, _BEFORE))}){GAP}{_NUMBER}"
@@ -76,6 +77,7 @@ def written_forms(text: str, *, month_first: bool = False) -> str:
     text = _NAMED.sub(_named, text)
     text = _LABELLED.sub(lambda found: found[1] + telephone(found[2]), text)
     text = _PHONE.sub(lambda found: _phone(found[0]), text)
+    text = _EACH.sub("每", text)
     text = _NUMERO.sub(r"\1号", text)
     text = _YEAR.sub(lambda found: spell(found[1]), text)
     text = _DOTTED.sub(_dotted, text)

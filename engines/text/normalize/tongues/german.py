@@ -135,7 +135,7 @@ _FEMININE: Final = re.compile(r"(?:e|ung|heit|keit|schaft|tät|ion|ik|ur|enz|anz
 _ORDINAL: Final = re.compile(
     r"(?<![\w.,:])(\d{1,4})\.(?= ?[-\u2013] ?\d{1,4}\. | (?:bis|und|oder) (?:\w{2,4} )?\d{1,4}\. | ([^\W\d_]{2,}))"
 )
-_DECADE: Final = re.compile(r"(?<![\w.,])(\d{0,2}[1-9]0)er(?!\w)")
+_DECADE: Final = re.compile(r"(?<![\w.,])(\d{1,4})er(?!\w)")
 _IN_ONE: Final = re.compile(
     r"(?<!\w)([IiVvNnSsMmBbAa](?:n|or|ach|eit|it|innen|us|ei|b)) 1 ?([^\W\d_]{1,40}\.?)(?![\w/]|\.?\d)"
 )

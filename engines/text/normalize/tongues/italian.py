@@ -231,6 +231,9 @@ class Italian(Tongue):
             return "f"
         return "alone" if _IMPURE.match(noun) else "m"
 
+    def per_one(self, name: str) -> str:
+        return f"all'{name}" if _VOWEL.match(name) else super().per_one(name)
+
     def singular(self, noun: str) -> str:
         return _SINGULARS.get(noun) or re.sub("i$", "o", re.sub("e$", "a", noun))
 

@@ -58,6 +58,7 @@ FRENCH: Final = Shorthand(
     """),
     phrases=(
         (r"(?<!\w)S(t|te)-(?=[A-ZÀ-Þ])", r"Sain\1-"),
+        (r"(?<=[\w€$£])/(jour|nuit|semaine|mois|an|personne|heure|minute)(?!\w)", r" par \1"),
         (r"(?<!\w)([Rr])dv(?!\w)", r"\1endez-vous"),
         (r"(?<!\w)([Nn])° de(?!\w)", r"\1uméro de"),
         (r"(?<=[IVX]e) s\.(?!\w)", " siècle"),

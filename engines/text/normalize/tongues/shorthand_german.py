@@ -33,6 +33,13 @@ _GERMAN_THINGS: Final = (
 _MONTHS: Final = "Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez"
 _DAYS: Final = "Mo Di Mi Do Fr Sa So"
 _DAY_NAMES: Final = "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag"
+
+
+def _no_francs(day: str) -> str:
+    """Return what tells a Friday from money: "ab Fr. 14 Uhr", not "ab Fr. 12.50"."""
+    return r"(?! \d+(?:[.,]\d\d)?(?![.,:\d])(?! ?(?:Uhr|[-–])))" if day == "Fr" else ""
+
+
 GERMAN: Final = Shorthand(
     dot="Punkt",
     at="ät",
@@ -74,6 +81,7 @@ GERMAN: Final = Shorthand(
         sog.   | sogenannt
         geb.   | geboren
         gest.  | gestorben
+        gegr.  | gegründet
         max.   | maximal
         mind.  | mindestens
         MwSt.  | Mehrwertsteuer
@@ -108,9 +116,18 @@ GERMAN: Final = Shorthand(
         (r"\b([Aa]b|[Mm]it|[Vv]on|[Uu]nter|[Üü]ber) (\d{1,3}) J\.(?!\w)", r"\1 \2 Jahren"),
         (rf"(?<![\w.])(\d{{1,2}})\. ?[-–] ?(?=\d{{1,2}}\. ?(?:{_MONTHS}))", r"\1. bis "),
         *(
-            (rf"\b(am|ab|vom|bis|von) {day}\.(?=[ ,;:)])", rf"\1 {name}")
+            (rf"\b(am|ab|vom|bis|von) {day}\.{_no_francs(day)}(?=[ ,;:)])", rf"\1 {name}")
             for day, name in zip(_DAYS.split(), _DAY_NAMES.split(), strict=True)
         ),
+        *(
+            (rf"(?<![\w.]){day}\.{_no_francs(day)}(?=,? (?:\d|den \d|ab \d|von \d|um \d))", name)
+            for day, name in zip(_DAYS.split(), _DAY_NAMES.split(), strict=True)
+        ),
+        *(
+            (rf"(\w(?:tag|woch|abend) (?:und|oder|bis) ){day}(?:\.(?= [a-zäöüß])|(?=\.))", rf"\1{name}")
+            for day, name in zip(_DAYS.split(), _DAY_NAMES.split(), strict=True)
+        ),
+        (r"(?<=[\w€$£])/(Tag|Nacht|Woche|Monat|Jahr|Person|Stunde|Minute|Stück|Zimmer)(?!\w)", r" pro \1"),
         (r"(?<![\w.])Fr\. (?=[A-ZÄÖÜ][a-zäöüß]{2})", "Frau "),
     ),
     romans=(

@@ -67,6 +67,7 @@ SPANISH: Final = Shorthand(
         Uds.    | ustedes
     """),
     phrases=(
+        (r"(?<=[\w€$£])/(día|noche|semana|mes|año|persona|hora|minuto)(?!\w)", r" por \1"),
         (r"(?<!\w)([Cc])/ ?(?=[A-ZÁÉÍÓÚÑ][a-záéíóúñ])", r"\1alle "),
         (r"(?<!\w)([Pp])za\. (?=[A-ZÁÉÍÓÚÑ])", r"\1laza "),
         (r"(?<!\w)([Pp])za\. (?=[A-ZÁÉÍÓÚÑ])", r"\1laza "),
@@ -125,6 +126,7 @@ PORTUGUESE: Final = Shorthand(
         mín.   | mínimo
     """),
     phrases=(
+        (r"(?<=[\w€$£])/(dia|noite|semana|mês|ano|pessoa|hora|minuto)(?!\w)", r" por \1"),
         (r"(?<![\w.])([Aa])rt\. ?(?=\d)", r"\1rtigo "),
         (r"(?<![\w.])([Cc])ap\. ?(?=[\dIVX])", r"\1apítulo "),
         (r"(?<![\w.])([Ff])ig\. ?(?=\d)", r"\1igura "),

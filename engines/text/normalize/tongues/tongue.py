@@ -225,6 +225,10 @@ class Tongue(ABC):
         millions = len(whole) > len("000000") and whole.endswith("000000") and not numeral.fraction
         return self.of if millions else ""
 
+    def per_one(self, name: str) -> str:
+        """Return "per" and the unit that it is of."""
+        return f"{self.per} {name}"
+
     def elide(self, link: str, name: str) -> str:
         """Join an "of" to what follows it."""
         return link + name
