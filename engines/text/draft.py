@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -89,11 +90,9 @@ class Draft:
 def _tidy(spans: list[Span]) -> tuple[Span, ...]:
     """Join texts, make one space of white space, and line breaks of boundaries."""
     joined: list[Span] = []
-    for span in spans:
-        if isinstance(span, str) and joined and isinstance(joined[-1], str):
-            joined.append(str(joined.pop()) + span)
-        else:
-            joined.append(span)
+    for is_text, run in itertools.groupby(spans, lambda span: isinstance(span, str)):
+        alike = list(run)
+        joined += ["".join(map(str, alike))] if is_text else alike
     tidied = [
         _BOUNDARIES.sub(_line_break, _INNER_SPACE.sub(" ", span)) if isinstance(span, str) else span for span in joined
     ]

@@ -13,12 +13,15 @@ _CUTS: Final = tuple(
     re.compile(pattern)
     for pattern in (
         r"(?=\n\s*\n)",  # a paragraph
-        rf"[.!?…]+{_CLOSING}(?=\s)|[。！？]+{_CLOSING}|(?=\n)",  # a sentence; CJK writes no space after it
+        rf"(?<![.!?…])[.!?…]+{_CLOSING}(?=\s)|[。！？]+{_CLOSING}|(?=\n)",  # a sentence; CJK writes no space after it
         r"[,;:](?=\s)|[，、；：]",  # a clause
         r"(?=\s)",  # a word
     )
 )
-"""Where a text may be cut, best first: at the end of a match, which never includes white space."""
+"""Where a text may be cut, best first: at the end of a match, which never includes white space.
+
+A run of marks is looked at from its beginning only: a line of dots else takes time in the square of its length.
+"""
 
 _SENTENCES: Final = _CUTS[1]
 

@@ -42,11 +42,17 @@ _LOUDEST: Final = 4.0
 _EMPHASIS: Final = {"strong": (0.85, 1.35), "moderate": (0.92, 1.15), "reduced": (1.1, 0.8), "none": (1.0, 1.0)}
 """Level -> rate and gain: what a VITS voice can. It takes no stress or pitch from outside."""
 
-_UNSPOKEN: Final = frozenset({"metadata", "meta", "lexicon", "lookup", "desc", "title"})
+_UNSPOKEN: Final = frozenset({"metadata", "meta", "lexicon", "desc", "title"})
 """What is about the text, not of it."""
 
-_TRANSPARENT: Final = frozenset({"w", "token"})
+_TRANSPARENT: Final = frozenset({"lookup"})
 """What says something that we do not need."""
+
+_DECLARATION: Final = re.compile(r"\A(\s+)(<\?xml\s[^<>]{0,200}\?>)")
+"""XML wants it at the very start; behind the line breaks of a template it says nothing that we need."""
+
+_FETCHING: Final = frozenset({"src", "fetchtimeout", "fetchhint", "maxage", "maxstale", "xml:lang"})
+"""What an <audio> may have and need not: a chime is at hand."""
 
 _SPACE: Final = re.compile(r"\s+")
 
@@ -74,6 +80,7 @@ def parse(document: str) -> Script:
     source = InputSource()
     # By way of UTF-16, lone surrogates become U+FFFD, which is silent.
     text = document.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    text = _DECLARATION.sub(lambda found: found[1] + " " * len(found[2]), text)
     source.setByteStream(io.BytesIO(text.encode()))
     source.setEncoding("utf-8")  # whatever the document says it is in
     parser = make_parser()
@@ -174,7 +181,7 @@ def _break(reader: _Reader, element: _Open) -> None:
     seconds = ssml_values.pause_s(time, strength)
     if seconds is None:
         reader.warn(f"no pause is as long as {excerpt(time or strength or '')!r}: write 500ms or 1.5s")
-        seconds = ssml_values.pause_s(None, None)
+        seconds = ssml_values.pause_s(None, strength) or ssml_values.pause_s(None, None)
     reader.pause(seconds or 0.0)
     if reader.pauses_s > _MOST_PAUSES_S:
         raise reader.problem("ssml_limit", f"breaks of more than {_MOST_PAUSES_S:g} s in all")
@@ -281,7 +288,9 @@ def _phoneme(reader: _Reader, element: _Open) -> None:
         reader.spans.append(written)
 
 
-def _audio(reader: _Reader, _element: _Open) -> None:
+def _audio(reader: _Reader, element: _Open) -> None:
+    for other in element.attributes.keys() - _FETCHING:
+        reader.warn(f"a sound cannot change its {excerpt(other)}")
     if not reader.in_one:
         reader.flush()
     reader.in_one += 1
@@ -308,6 +317,8 @@ _BEGIN: Final[Mapping[str, Callable[[_Reader, _Open], None]]] = {
     "emphasis": _emphasis,
     "voice": _voice,
     "lang": _lang,
+    "w": _lang,
+    "token": _lang,
     "mark": _mark,
     "sub": _take_text,
     "say-as": _take_text,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_TIME: Final = re.compile(r"\+?(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})\s*(ms|s)")
+_TIME: Final = re.compile(r"\+?(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})\s*(ms|s)", re.IGNORECASE)
 _NUMBER: Final = r"(\d{1,6}(?:\.\d{0,6})?|\.\d{1,6})"
 _PERCENT: Final = re.compile(rf"([+-]?){_NUMBER}\s*%")
 _FACTOR: Final = re.compile(_NUMBER)
@@ -35,13 +35,13 @@ def pause_s(time: str | None, strength: str | None) -> float | None:
     """Give the seconds of a `break`: `time` counts where both are given."""
     if time is not None:
         match = _TIME.fullmatch(time.strip())
-        return None if match is None else float(match[1]) * (0.001 if match[2] == "ms" else 1.0)
-    return _STRENGTHS.get((strength or "medium").strip())
+        return None if match is None else float(match[1]) * (0.001 if match[2].lower() == "ms" else 1.0)
+    return _STRENGTHS.get((strength or "medium").strip().lower())
 
 
 def rate(value: str) -> float | None:
     """Give a factor on the speed: of a word, `120%`, `+20%` or `1.2`."""
-    value = value.strip()
+    value = value.strip().lower()
     if value in _RATES:
         return _RATES[value]
     if (match := _PERCENT.fullmatch(value)) is not None:
@@ -51,7 +51,7 @@ def rate(value: str) -> float | None:
 
 def volume(value: str) -> float | None:
     """Give a factor on the samples: of a word, `+6dB`, `+20%`, or SSML 1.0's 0 to 100."""
-    value = value.strip()
+    value = value.strip().lower()
     if value in _VOLUMES:
         return _VOLUMES[value]
     if (match := _DECIBEL.fullmatch(value)) is not None:

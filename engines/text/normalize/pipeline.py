@@ -12,7 +12,7 @@ from engines.text.normalize.markup import EmojiPolicy, plain, unescape
 from engines.text.normalize.repair import repair
 from engines.text.normalize.rules import DateOrder, traced_forms
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Rises whenever the words that come out for a text change: recordings of the former words are not played again."""
 
 

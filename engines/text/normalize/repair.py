@@ -38,6 +38,7 @@ _COMPATIBLE: Final = re.compile(
 _RAISED: Final = re.compile(
     "(?<=[0-9a-zA-Z)])(?<![a-zA-Z]{2})([\u207a\u207b]?[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]{1,6})"
 )
+_ISOTOPE: Final = re.compile("(?<![\\w)])([\u2070\u00b9\u00b2\u00b3\u2074-\u2079]{1,3})(?=[A-Z][a-z]?(?![a-z]))")
 _DIGIT: Final = re.compile(r"(?![0-9])\d")
 _NUMERAL: Final = re.compile("[^\\W\\d_a-zA-Z²³¹\u2150-\u218f\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]|[\u00b9]")
 _ROMAN_SIGN: Final = re.compile("[\u2160-\u2182\u2185-\u2188]")
@@ -53,6 +54,7 @@ def repair(text: str) -> str:
     # By way of UTF-16, two surrogates that belong together become their character.
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     text = unicodedata.normalize("NFC", text).translate(_TABLE)
+    text = _ISOTOPE.sub(lambda match: unicodedata.normalize("NFKC", match[1]), text)
     text = _RAISED.sub(_raised, text)
     text = _COMPATIBLE.sub(_compatible, text)
     text = _DIGIT.sub(lambda match: str(unicodedata.decimal(match.group())), text)
@@ -66,7 +68,7 @@ def repair(text: str) -> str:
 def _raised(match: re.Match[str]) -> str:
     """Put an exponent but ² and ³ into digits behind "^"."""
     written = match[1]
-    return written if written in "²³" else "^" + unicodedata.normalize("NFKC", written).replace("\u2212", "-")
+    return written if written in {"²", "³"} else "^" + unicodedata.normalize("NFKC", written).replace("\u2212", "-")
 
 
 def plain_numerals(text: str) -> str:

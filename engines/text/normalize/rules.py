@@ -11,6 +11,7 @@ from typing import Final, Literal
 from engines.text.normalize.english import forms as english
 from engines.text.normalize.english.reading import Reading
 from engines.text.normalize.repair import plain_numerals
+from engines.text.normalize.unsaid import unsaid
 
 WrittenForms = Callable[[str], str]
 """Text in, the same text with its numbers, dates, money, signs and abbreviations in words out.
@@ -44,9 +45,9 @@ def traced_forms(language: str, *, date_order: DateOrder = "auto") -> Callable[[
     from engines.text.normalize.tongues.shorthand import shorthand  # noqa: PLC0415  English needs none of it
     from engines.text.normalize.tongues.table import written_forms as forms_of  # noqa: PLC0415
 
-    forms = forms_of(language, month_first=date_order == "month-day")
-    short = shorthand(re.split("[-_]", language.lower(), maxsplit=1)[0])
-    return None if forms is None else partial(_foreign, forms, short)
+    name = re.split("[-_]", language.lower(), maxsplit=1)[0]
+    forms = forms_of(language, month_first=date_order == "month-day") or unsaid(name)
+    return None if forms is None else partial(_foreign, forms, shorthand(name))
 
 
 def _foreign(forms: WrittenForms, short: WrittenForms | None, text: str, told: Trace | None) -> str:

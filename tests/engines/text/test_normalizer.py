@@ -273,6 +273,17 @@ def test_years(number: int, words: str) -> None:
         ("$5.20", "currency", None, "five dollars twenty cents"),
         ("5.20", "currency", "eur", "five euros twenty cents"),
         ("10 kg", "unit", None, "ten kilograms"),
+        ("10", "measure", "kg", "ten kilograms"),
+        ("2+1/2", "fraction", None, "two and a half"),
+        ("3/20", "fraction", None, "three twentieths"),
+        ("AB", "verbatim", None, "A, B"),
+        ("0403", "date", "md", "april third"),
+        ("03042026", "date", "dmy", "april third twenty twenty six"),
+        ("1430", "time", "hms24", "fourteen thirty"),
+        ("0230p", "time", None, "two thirty PM"),
+        ("555 1234 ext 9", "telephone", None, "five five five, one two three four, extension, nine"),
+        ("1/x", "fraction", None, None),
+        ("9999", "time", None, None),
         ("hello", "cardinal", None, None),
         ("99/99", "date", "md", None),
         ("5", "nothing", None, None),
@@ -283,7 +294,7 @@ def test_what_is_told_of_a_text_is_heeded(text: str, kind: str, form: str | None
     assert say_as(text, kind, form, "en-us") == words
 
 
-KINDS = ["cardinal", "ordinal", "digits", "characters", "date", "time", "telephone", "currency", "unit"]
+KINDS = ["cardinal", "ordinal", "digits", "characters", "fraction", "date", "time", "telephone", "currency", "unit"]
 
 
 @given(

@@ -29,7 +29,8 @@ FORMS = (
     "$5 1/2 3.14 1,234 8:05 17:00 5pm a.m. 03/04/2026 2026-04-03 July 4th 1990s '80s 340 BC 1-2 1980-86 20°C 5kg km/h "
     "45% ½ Ⅷ ² № 4711 +1 555-123-4567 (555) 10.0.0.1 00:1A:2B:3C:4D:5E a@b.io www.x.org https://x.io/a?b=1 #Tag2 @me "
     "C:\\x /etc/x v1.2 A380 7-eleven x=1 2^3 401(k) 42th 1st Henry VIII St. Dr. J. R. U.S. e.g. No. 5 <b> &amp; &#49; "
-    "**a** [a](b) `c` ~ * _ # - – — ( ) . , : ; ! ? ' \" 😂 👩‍🔬 1️⃣ ١٢ ４２ ① Ω μ € £ ¥ Rs CHF million k M bn"
+    "**a** [a](b) `c` ~ * _ # - – — ( ) . , : ; ! ? ' \" 😂 👩‍🔬 1️⃣ ١٢ ４２ ① Ω μ € £ ¥ Rs CHF million k M bn "
+    '14A-14C q8h UTC-5 FY2025 2:30 min 24x7 55" 3 million km 1.500.000 no. ¹⁴C 10²³ 300 K mg/kg/day SHA-256 wind NW'
 ).split(" ")
 """Pieces of written forms, so that their rules meet one another and what is none."""
 

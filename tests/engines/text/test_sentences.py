@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -72,6 +73,17 @@ def test_a_text_that_grows_is_divided_without_loss(parts: list[str], least_chars
         assert not first or len(first) >= least_chars
         ready += first
     assert ready + rest == "".join(parts)
+
+
+@pytest.mark.parametrize("run", [".", "…", '."', "!? ", "A. "])
+def test_a_line_of_marks_takes_no_longer_than_another(run: str) -> None:
+    """With the square of its length it would be half a minute and more."""
+    text = (run * 40_000)[:40_000]
+    began = time.thread_time()
+    ready, rest = complete(text, least_chars=10)
+    assert ready + rest == text
+    assert "".join("".join(blocks(text, max_chars=600)).split()) == "".join(text.split())
+    assert time.thread_time() - began < 10
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ def test_a_plain_text_is_no_markup() -> None:
         ("<s>One</s> <s>two</s>", "One\ntwo"),
         ("<p><s>One</s><s>two</s></p>three", "One\ntwo\n\nthree"),
         ("<w>in</w><token>side</token>", "inside"),
+        ('A <lookup ref="names">name</lookup> here', "A name here"),
+        ("<![CDATA[a < b & c]]><!-- no --> &#233;&#x41;", "a < b & c éA"),
     ],
 )
 def test_paragraphs_and_sentences_are_parted_by_lines(inside: str, text: str) -> None:
@@ -52,6 +54,9 @@ def test_paragraphs_and_sentences_are_parted_by_lines(inside: str, text: str) ->
         ('strength="weak" time="1s"', 1.0),
         ("", 0.5),
         ('time="soon"', 0.5),
+        ('time="soon" strength="weak"', 0.25),
+        ('time=".25S"', 0.25),
+        ('strength="STRONG"', 0.8),
     ],
 )
 def test_a_break_is_silence_after_what_came(attributes: str, seconds: float) -> None:
@@ -92,6 +97,7 @@ def test_a_reading_that_is_told_does_not_divide_its_sentence() -> None:
     [
         ('prosody rate="slow"', 0.8, 1.0),
         ('prosody rate="50%"', 0.5, 1.0),
+        ('prosody rate="Fast" volume="LOUD"', 1.25, 1.41),
         ('prosody rate="+20%" volume="-6dB"', 1.2, 0.501),
         ('prosody volume="silent"', 1.0, 0.0),
         ('prosody volume="50"', 1.0, 0.5),
@@ -116,6 +122,7 @@ def test_voices_and_languages() -> None:
     assert [
         (p.voice, p.language) for p in passages('a<voice name="joe">b<lang xml:lang="DE-de">c</lang>d</voice>')
     ] == [("", None), ("joe", None), ("", "de-de"), ("joe", None)]
+    assert [(p.text, p.language) for p in passages('a <w xml:lang="fr">chat</w> b')][1] == ("chat", "fr")
     assert parse('<speak xml:lang="fr"><p xml:lang="it">a</p>b</speak>').passages[0].language == "it"
 
 
@@ -143,6 +150,7 @@ def test_what_is_about_the_text_is_not_spoken() -> None:
         ('<voice gender="female">a</voice>', "gender"),
         ("<say-as>a</say-as>", "interpret-as"),
         ("<audio>a</audio>", "src"),
+        ('<audio src="bell" repeatCount="2" fetchtimeout="2s">a</audio>', "repeatCount"),
     ],
 )
 def test_what_cannot_be_done_is_told_and_its_text_kept(inside: str, warning: str) -> None:
@@ -178,6 +186,15 @@ def test_what_is_no_ssml_or_too_much_is_refused_with_its_place(
     assert f"line {caught.value.line}" in str(caught.value)
     if place is not None:
         assert (caught.value.line, caught.value.column) == place
+
+
+@pytest.mark.parametrize("before", ["", "\n", "\ufeff", "  \r\n\t"])
+def test_a_document_may_declare_that_it_is_xml(before: str) -> None:
+    declaration = '<?xml version="1.0" encoding="UTF-16"?>'
+    assert parse(f"{before}{declaration}\n<speak>é</speak>").text == "é"
+    error = refusal(f"{before}{declaration} <speak>é</p></speak>")
+    assert error is not None
+    assert error.line == before.count("\n") + 1
 
 
 def test_a_billion_laughs_are_refused_at_once() -> None:

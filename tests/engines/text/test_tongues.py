@@ -13,7 +13,8 @@ from num2words import num2words  # type: ignore[import-untyped]
 from simulators.pairs import wrong
 
 from engines.text.normalize.pipeline import Normalizer
-from engines.text.normalize.tongues.table import say_as, written_forms
+from engines.text.normalize.say_as import say_as
+from engines.text.normalize.tongues.table import written_forms
 
 LANGUAGES = ("de", "de-at", "es", "es-419", "fr", "fr-ch", "fr-be", "it", "pt", "pt-br", "zh")
 PAIRS = [
@@ -195,6 +196,19 @@ def test_another_speller_of_numbers_agrees(language: str, number: int) -> None:
         ("zh", "13912345678", "telephone", None, "幺三九幺二三四五六七八"),
         ("zh", "2026-04-03", "date", None, "二零二六年四月三日"),
         ("zh", "8:05", "time", None, "八点零五分"),
+        ("de", "20260304", "date", "yyyymmdd", "vierter März zweitausendsechsundzwanzig"),
+        ("fr", "0403", "date", "dm", "quatre mars"),
+        ("de", "2:30 pm", "time", "hms12", "vierzehn Uhr dreißig"),
+        ("es", "12am", "time", None, "cero horas"),
+        ("de", "45,30", "currency", "eur", "fünfundvierzig Euro dreißig"),
+        ("zh", "20", "currency", "usd", "二十美元"),
+        ("fr", "3/4", "fraction", None, "trois quarts"),
+        ("zh", "2 1/2", "fraction", None, "二又二分之一"),
+        ("fr", "XIV", "cardinal", None, "quatorze"),
+        ("it", "XIV", "ordinal", None, "quattordicesimo"),
+        ("de", "a-b_1", "characters", None, "A Bindestrich B Unterstrich eins"),
+        ("zh", "a@1", "spell-out", None, "A 艾特 一"),
+        ("de", "0/0", "fraction", None, None),
         ("de", "Tür", "cardinal", None, None),
         ("de", "31.2.2026", "date", "dmy", None),
         ("de", "25:70", "time", None, None),
@@ -204,6 +218,38 @@ def test_another_speller_of_numbers_agrees(language: str, number: int) -> None:
 )
 def test_a_text_whose_kind_is_told(language: str, text: str, kind: str, fmt: str | None, spoken: str | None) -> None:
     assert say_as(text, kind, fmt, language) == spoken
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "words"),
+    [
+        ("ru", "-4 °C, \u2212 5", "минус 4 °C, \u2212 5"),
+        ("hu", "Ma \u22120,4 °C van", "Ma mínusz 0,4 °C van"),
+        ("nl", "van -5 tot +3, 3.5 V en 12,5", "van min 5 tot +3, 3,5 V en 12,5"),
+        ("nl", "om 8.30, versie 2.4.1, 1.500 mensen, 3-5 uur", "om 8.30, versie 2.4.1, 1.500 mensen, 3-5 uur"),
+        ("pl", "(-7)", "(minus 7)"),
+        ("sv", "2026-04-03, a-1, 10-20 st", "2026-04-03, a-1, 10-20 st"),
+        ("tr", "-3", "eksi 3"),
+        ("ja", "-3℃", "マイナス 3°C"),
+        ("xx", "-3", "-3"),
+    ],
+)
+def test_elsewhere_no_minus_and_no_point_is_left_unsaid(language: str, text: str, words: str) -> None:
+    assert Normalizer(language).normalize(text) == words
+
+
+KINDS = ["cardinal", "ordinal", "digits", "characters", "fraction", "date", "time", "telephone", "currency", "unit"]
+
+
+@pytest.mark.parametrize("language", ONE_OF_EACH)
+@given(
+    text=st.text(max_size=12) | st.from_regex(r"[0-9]{1,8}[-/:. +]?[0-9a-zX]{0,4}[-/:. ]?[0-9]{0,4}", fullmatch=True),
+    kind=st.sampled_from(KINDS),
+    form=st.none() | st.sampled_from(["dmy", "y", "md", "eur", "km", "x"]),
+)
+def test_any_text_may_be_told_to_be_anything(language: str, text: str, kind: str, form: str | None) -> None:
+    said = say_as(text, kind, form, language)
+    assert said is None or not any(sign.isdecimal() for sign in said)
 
 
 def test_other_languages_have_no_rules_here() -> None:

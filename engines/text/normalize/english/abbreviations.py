@@ -28,13 +28,13 @@ PLAIN: Final = {
     "natl": "national", "mfg": "manufacturing", "mgr": "manager", "hrs": "hours", "hr": "hour", "mins": "minutes",
     "secs": "seconds", "sec": "second", "yrs": "years", "yr": "year", "lbs": "pounds", "oz": "ounces",
     "tbsp": "tablespoon", "tsp": "teaspoon", "appt": "appointment", "attn": "attention", "esq": "esquire",
-    "ext": "extension", "cf": "compare",
+    "ext": "extension", "cf": "compare", "qty": "quantity", "pts": "points", "qts": "quarts", "wks": "weeks",
 }  # fmt: skip
 """With a full stop, wherever they stand. Those that are words too have a full stop within a sentence only."""
 
 _ALSO_WORDS: Final = frozenset("max min temp sec esp ext".split())
 _NUMBERED: Final = {
-    "no": "number", "nos": "numbers", "nr": "number", "vol": "volume", "vols": "volumes", "fig": "figure",
+    "nos": "numbers", "nr": "number", "vol": "volume", "vols": "volumes", "fig": "figure",
     "figs": "figures", "ch": "chapter", "chap": "chapter", "p": "page", "pp": "pages", "pg": "page", "sec": "section",
     "eq": "equation", "ed": "edition", "ver": "version", "art": "article", "para": "paragraph", "tel": "telephone",
     "ext": "extension", "fl": "floor", "rm": "room", "apt": "apartment", "ca": "circa", "c": "circa", "op": "opus",
@@ -68,9 +68,11 @@ _SLASHED: Final = {
 }  # fmt: skip
 _SLASHED_FORM: Final = re.compile(
     r"(?<![\w/])(w/o|c/o|b/c|n/a|[sp]/n(?= ?[:#]? ?\d)|a/c|ac/dc|he/she|she/he|s/he|his/her|him/her)(?![\w/])"
-    r"|(?<![\w/])(w/)(?= ?[A-Za-z])",
+    r"|(?<![\w/])(w/)(?= ?[A-Za-z]| \d)",
     re.IGNORECASE,
 )
+_UNIT_WITH_STOP: Final = re.compile(r"(?<=\dst |\dnd |\drd |\dth )(min)\.|(?<=percent )(vol)\.")
+_VITAMIN: Final = re.compile(r"\b([Vv])it\.? (?=[A-EK]\d{0,2}\b)")
 _SECRETARY: Final = re.compile(r"\bSec\. (?=of\b|[A-Z][a-z])")
 _DEGREE: Final = re.compile(r"\b(Ph|Ed|Psy)\. ?D\b\.?|\b(M|B|D|LL)\.(Sc|Ed|Phil|Eng|Tech|Arch)\b\.?")
 _INITIALISM: Final = re.compile(
@@ -135,6 +137,7 @@ def abbreviations(text: str, _: Reading) -> str:
     if "/" in text:
         text = rewrite(_SLASHED_FORM, lambda match: _SLASHED[match.group().lower()] + ("" if match[1] else " "), text)
     text = rewrite(_TITLE, lambda match: TITLES[match[1]] + " ", text)
+    text = rewrite(_VITAMIN, r"\1itamin ", text)
     if "+" in text:
         text = rewrite(_KEY, lambda match: _KEYS[match[1] or match[2]], text)
     text = rewrite(_SUFFIX, lambda match: f" {PLAIN[match[1].lower()]}", text)
@@ -142,6 +145,7 @@ def abbreviations(text: str, _: Reading) -> str:
     text = rewrite(_WITHOUT_STOP, lambda match: PLAIN[match[1].lower()], text)
     if "." not in text:
         return text
+    text = rewrite(_UNIT_WITH_STOP, _unit_with_stop, text)
     text = rewrite(_SECRETARY, "secretary ", text)
     text = rewrite(_LATIN_FORM, lambda match: _LATIN[match[1].lower().replace(". ", ".")], text)
     text = rewrite(_DEGREE, _degree, text)
@@ -149,6 +153,10 @@ def abbreviations(text: str, _: Reading) -> str:
     text = rewrite(_INITIALISM, _initialism, text)
     text = rewrite(_INITIAL, _initial, text)
     return rewrite(_WITH_STOP, _with_stop, text)
+
+
+def _unit_with_stop(match: re.Match[str]) -> str:
+    return ("minute" if match[1] else "volume") + stop_after(match.string, match.end())
 
 
 def _title_dot(match: re.Match[str]) -> str:

@@ -8,7 +8,16 @@ from functools import partial
 from typing import Final
 
 from engines.text.normalize.english.numbers import cardinal, decade, ordinal, two_figures, year
-from engines.text.normalize.english.patterns import MONTH, counts, rewrite, stop_after, tells_decade, word_before
+from engines.text.normalize.english.patterns import (
+    FUNCTION_WORDS,
+    MONTH,
+    counts,
+    next_word,
+    rewrite,
+    stop_after,
+    tells_decade,
+    word_before,
+)
 from engines.text.normalize.english.reading import Reading
 from engines.text.normalize.english.weekdays import WITH_DAYS
 
@@ -64,6 +73,8 @@ _SHORT_RANGE: Final = re.compile(
 _ERA: Final = (
     r"(?P<era>(?:AD|BCE|BC|CE)\b|A\.D\.?(?![A-Za-z])|B\.C\.E\.?(?![A-Za-z])|B\.C\.?(?![A-Za-z])|C\.E\.?(?![A-Za-z]))"
 )
+_MAY_GO_ON: Final = frozenset("not be have do now also only".split())
+_FISCAL: Final = re.compile(r"\bFY ?(20\d\d)(?![\w]|[.,/-]\d)")
 _TO_ERA: Final = re.compile(rf"(?<![\w.,/$£€-])(\d{{3,4}}) ?[-–] ?(?=\d{{1,4}} ?{_ERA})")
 _IN_ERA: Final = re.compile(rf"(?<![\w.,/-])(?P<year>\d{{1,4}}|\d{{1,3}},\d{{3}}) ?{_ERA}")
 _ERA_FIRST: Final = re.compile(r"\b(?:AD|A\.D\.) (?P<year>\d{1,4})(?![\w.,]\d|\w)")
@@ -112,7 +123,18 @@ def _iso_month(match: re.Match[str], _: Reading) -> str:
     return f"{MONTHS[int(match[2]) - 1]} {year(match[1])}"
 
 
+def _is_verb(match: re.Match[str]) -> bool:
+    """Whether "may" is no month: "groups 1-3 may board", "coach 5 may not enter"."""
+    if match["month"] != "may" or match["year"] or match["suffix"]:
+        return False
+    after = next_word(match.string, match.end())
+    verb = after.islower() and (after not in FUNCTION_WORDS or after in _MAY_GO_ON)
+    return verb and word_before(match.string, match.start()) not in WITH_DAYS
+
+
 def _days_of_month(match: re.Match[str], _: Reading) -> str:
+    if _is_verb(match):
+        return match.group()
     words = f"the {ordinal(int(match['from']))} to {ordinal(int(match['day']))} of {month_name(match['month'])}"
     return words + (f"{match['comma']} {year(match['year'])}" if match["year"] else "")
 
@@ -126,15 +148,18 @@ def _stopped(match: re.Match[str], _: Reading) -> str:
 
 
 def _month_day(match: re.Match[str], _: Reading) -> str:
-    if match["month"].lower() in {"may", "march"} and not (match["suffix"] or match["until"] or match["year"]):
-        # "March 5 miles": something to do rather than a day.
-        before = word_before(match.string, match.start())
-        if (
-            counts(match.string, match.end())
-            and before not in WITH_DAYS
-            and not re.match(r" [A-Z]", match.string[match.end() :][:2])
-        ):
-            return match.group()
+    before = word_before(match.string, match.start())
+    if before in {"in", "during"} and not (match["suffix"] or match["year"]) and counts(match.string, match.end()):
+        return match.group()  # "In May 5 people came"
+    a_verb = match["month"].lower() in {"may", "march"} and not (match["suffix"] or match["until"] or match["year"])
+    # "March 5 miles": something to do rather than a day.
+    if (
+        a_verb
+        and counts(match.string, match.end())
+        and before not in WITH_DAYS
+        and not re.match(r" [A-Z]", match.string[match.end() :][:2])
+    ):
+        return match.group()
     words = f"{month_name(match['month'])} {ordinal(int(match['day']))}"
     if match["until"]:
         words += f" to {ordinal(int(match['until']))}"
@@ -142,7 +167,7 @@ def _month_day(match: re.Match[str], _: Reading) -> str:
 
 
 def _day_month(match: re.Match[str], _: Reading) -> str:
-    if match["of"] and not match["suffix"]:
+    if (match["of"] and not match["suffix"]) or (not match["of"] and _is_verb(match)):
         return match.group()
     # "the 4th of July" has its words already; "4 July" is said with them.
     the = match["the"] or ("" if match["of"] else "the ")
@@ -175,7 +200,9 @@ def _numeric(match: re.Match[str], reading: Reading) -> str:
 def _short_range(match: re.Match[str], reading: Reading) -> str:
     days = [_short_date(int(match[i]), int(match[i + 1]), reading) for i in (1, 3)]
     return (
-        " to ".join(days) if _SHORT_AFTER & {word_before(match.string, match.start())} and all(days) else match.group()
+        " to ".join(days)
+        if (_SHORT_AFTER | {"open", "closed"}) & {word_before(match.string, match.start())} and all(days)
+        else match.group()
     )
 
 
@@ -245,6 +272,7 @@ _READERS: Final = (
     (_DAY_MONTH, _day_month),
     (_MONTH_YEAR, _month_year),
     (_STOPPED, _stopped),
+    (_FISCAL, lambda match, _: f"FY {year(match[1])}"),
     (_TO_ERA, _to_era),
     (_IN_ERA, _in_era),
     (_ERA_FIRST, _era_first),

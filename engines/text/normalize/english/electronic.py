@@ -66,7 +66,7 @@ def electronic(text: str, reading: Reading) -> str:
         text = rewrite(_MAIL, _mail, text)
         text = rewrite(_HANDLE, lambda match: f"at {_camel(match[1])}", text)
     if "." in text:
-        text = rewrite(_HOST, _host, text)
+        text = rewrite(_HOST, lambda match: _host(match, reading), text)
     if "/" in text:
         text = rewrite(_PATH, lambda match: spelled(match.group()), text)
     if "\\" in text:
@@ -114,7 +114,7 @@ def _mail(match: re.Match[str]) -> str:
     return f"{spelled(match['local'])} at {spelled(host)} {spelled(match['path'] or '')}".rstrip()
 
 
-def _host(match: re.Match[str]) -> str:
+def _host(match: re.Match[str], reading: Reading) -> str:
     host, last = match["host"], match["last"]
     labels = host.split(".")
     if host.lower() in _WITHOUT_DOTS or all(len(label) == 1 for label in labels) or not re.search(r"[^\W\d_]", host):
@@ -128,7 +128,10 @@ def _host(match: re.Match[str]) -> str:
         return match.group().replace(".", ". ")  # two sentences without a space
     path = match["path"] or ""
     address = path.rstrip(_TRAILING)
-    return " ".join(filter(None, (spelled(host + (match["port"] or "")), spelled(address)))) + path[len(address) :]
+    tail = path[len(address) :]
+    if not reading.alone:
+        address = re.split(r"[?#]", address, maxsplit=1)[0]
+    return " ".join(filter(None, (spelled(host + (match["port"] or "")), spelled(address)))) + tail
 
 
 def _colour(match: re.Match[str]) -> str:

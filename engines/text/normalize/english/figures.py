@@ -8,7 +8,7 @@ from typing import Final
 from engines.text.normalize.english.measures import PLACES, UNIT
 from engines.text.normalize.english.money import CURRENCY
 from engines.text.normalize.english.numbers import cardinal, plural, suffix_of
-from engines.text.normalize.english.patterns import NO_NOUNS, counts, next_word, rewrite, word_before
+from engines.text.normalize.english.patterns import NO_NOUNS, counts, next_word, rewrite, stop_after, word_before
 from engines.text.normalize.english.reading import Reading
 from engines.text.normalize.english.units import DOUBTFUL
 
@@ -34,7 +34,7 @@ _UNITS_SLASH: Final = re.compile(
     rf"(?<=\d)( ?(?:{UNIT}))/(?=\d{{1,5}}(?:\.\d{{1,3}})? ?(?:{UNIT})(?!\w))(?!100)|(?<=\d)([A-Z])/(?=\d[A-Z](?!\w))"
 )
 _CIRCA: Final = re.compile(r"(?<![\w.])(?:ca?)\. ?(?=\d{3,4}(?!\w))")
-_CENTURY: Final = re.compile(r"(?<=\d(?:st|nd|rd|th) )c(?:ent)?\.(?= (?:[a-z(]|[AB]))")
+_CENTURY: Final = re.compile(r"(?<=\d(?:st|nd|rd|th) )c(?:ent)?\.(?= (?:[a-z(]|[AB])|\s*\Z)")
 _FACTOR: Final = re.compile(
     r"(?<![\w.,])(\d{1,4}(?:\.\d)?)x(?=/(?:day|week|month|year|hour)\b"
     r"| (?:more|faster|slower|better|cheaper|bigger|larger|smaller|higher|longer|as|daily|weekly|a|per|the)\b)"
@@ -46,6 +46,22 @@ _MANY: Final = re.compile(r"(?<![\w.,$£€¥+-])(\d{1,3}(?:\.\d{1,2})?)([KkMB])
 _MAGNITUDES: Final = {"K": "thousand", "k": "thousand", "M": "million", "B": "billion"}
 _RESOLUTIONS: Final = frozenset(("2", "4", "5", "6", "8", "16"))
 """Of pictures: "4K screens"."""
+_EURO_THOUSANDS: Final = re.compile(
+    rf"(?<![\w.,])\d{{1,3}}(?:\.\d{{3}}){{2,5}}(?= ?(?:{UNIT}|{CURRENCY})(?!\w))"
+    r"|(?<=[$£€¥])\d{1,3}(?:\.\d{3}){2,5}(?![\w.])"
+)
+_DASH: Final = re.compile(r"(?:\A|(?<=[(\n])|(?<=[a-z:] ))–(?=\d)")
+"""A typographer's minus, where it parts no two numbers."""
+_EVERY: Final = re.compile(r"\bq ?(\d{1,2}) ?h(?:rs?)?\b\.?")
+_PER_ANNUM: Final = re.compile(r"(?<=[\d%] )p\. ?a\.(?!\w)")
+_POINTS: Final = re.compile(r"\b((?:rose|fell|up|down|by|gained|lost|cut|of) (?:by )?\d{1,4}) (?:bps|bp)\b(?!\.\w)")
+_BEFORE_FIGURES: Final = re.compile(r"(?<![\w.])(No|no|NO)\. ?(?=(\d{1,24})(?!\d))")
+_ANSWERED: Final = frozenset("is was said says answered replied say with".split())
+"""Before "no. 5 people left", these tell an answer."""
+_NUMBER_OF: Final = re.compile(r"(?<=[a-z] )no\.(?=:| (?:is|was|ends|begins|reads)\b|:? (?:\d{3,4} ){2,})")
+"""With a number that is read figure by figure, or none at hand."""
+_NO_OF: Final = re.compile(r"\b([Nn])o\. of\b")
+_ALWAYS: Final = re.compile(r"(?<![\w.,/])24 ?[x×] ?7(?![\w/]|[.,]\d| ?=)")
 _ABOUT: Final = re.compile(r"(?<![\w~])~ ?(?=-?[$£€¥]? ?[\d.])")
 
 
@@ -61,6 +77,15 @@ def figures(text: str, _: Reading) -> str:
     if "," in text:
         text = rewrite(_COMMA, _comma, text)
         text = rewrite(_CONTINENTAL, lambda match: match.group().translate(_SWAPPED), text)
+    text = rewrite(_EURO_THOUSANDS, lambda match: match.group().replace(".", ","), text)
+    text = rewrite(_DASH, "-", text)
+    text = rewrite(_NO_OF, r"\1umber of", text)
+    text = rewrite(_NUMBER_OF, "number", text)
+    text = rewrite(_BEFORE_FIGURES, _number_before, text)
+    text = rewrite(_ALWAYS, "24/7", text)
+    text = rewrite(_EVERY, lambda match: f"every {match[1]} hours", text)
+    text = rewrite(_PER_ANNUM, lambda match: f"per annum{stop_after(match.string, match.end())}", text)
+    text = rewrite(_POINTS, r"\1 basis points", text)
     text = rewrite(_PRESSURE, lambda match: f"{match[1] or match[3]} over {match[2] or match[4]}", text)
     text = rewrite(_UNITS_SLASH, lambda match: f"{match[1] or match[2]} slash ", text)
     text = rewrite(_OF_UNIT, r"\1 of ", text)
@@ -100,6 +125,12 @@ def _comma(match: re.Match[str]) -> str:
 
 def _ordinal_sign(match: re.Match[str]) -> str:
     return match[1] + suffix_of(int(match[1]))
+
+
+def _number_before(match: re.Match[str]) -> str:
+    """Read "no. 5" as a number, before "No. 10 Downing Street" is an address; but "he said no. 5 people left"."""
+    answered = word_before(match.string, match.start()) in _ANSWERED and counts(match.string, match.end(2))
+    return match.group() if answered else f"{match[1][0]}umber "
 
 
 def _hundreds(match: re.Match[str]) -> str:

@@ -47,6 +47,8 @@ _RANGE_AFTER: Final = frozenset(
     "monday tuesday wednesday thursday friday saturday sunday".split()
 )
 _CODES_RANGE: Final = re.compile(r"(?<![\w-])([A-Z])(\d{1,3}) ?[-–] ?(?P<second>\1?)(?=\d{1,3}(?![\w-]))")
+_OPENING: Final = frozenset("monday tuesday wednesday thursday friday saturday sunday open hours daily".split())
+_HOURS_OF_DAY: Final = 24
 _LETTERS_RANGE: Final = re.compile(
     r"(?:(?<=[a-z]s )(?<!'s )([A-Z]) ?[-–] ?(?=[B-Z](?![\w'-]))|(?<![\w-])([Aa])-(?=[Zz](?![\w-])))"
 )
@@ -100,7 +102,7 @@ def spoken_whole(written: str, *, counted: bool, after: str, reading: Reading) -
     if len(written) <= named or counted:
         return whole(written, british=british)
     spelled, grasped = 7, 10
-    if reading.alone or after in {"number", "no", "nr", "id"} or len(written) >= spelled:
+    if reading.alone or after in {"number", "no", "nr", "id", "reference"} or len(written) >= spelled:
         round_one = not reading.alone and written.endswith("000") and len(written) <= grasped
         return whole(written, british=british) if round_one else digits(written)
     return whole(written, british=british)
@@ -125,7 +127,15 @@ def _range(match: re.Match[str], reading: Reading) -> str:
         return match.group()
     rising = float(first.replace(",", "")) < float(second.replace(",", ""))
     joined = dash != "-" or " " not in match.group()
-    listed = counts(match.string, match.end()) or word_before(match.string, match.start()) in _RANGE_AFTER
+    before = word_before(match.string, match.start())
+    if (
+        before in _OPENING
+        and first.isdecimal()
+        and second.isdecimal()
+        and max(int(first), int(second)) <= _HOURS_OF_DAY
+    ):
+        return f"{whole(first)} to {whole(second)}"
+    listed = counts(match.string, match.end()) or before in _RANGE_AFTER
     named = re.search(r"[A-Z][\w'-]* $", match.string[max(0, match.start() - 24) : match.start()])
     model = named and named.start() and not listed
     if reading.alone or not rising or model or not (joined or listed):

@@ -8,6 +8,7 @@ from typing import Final
 
 from engines.text.normalize.english.dates import MONTHS, month_name, spoken_date
 from engines.text.normalize.english.electronic import SIGNS
+from engines.text.normalize.english.fractions import spoken_fraction
 from engines.text.normalize.english.measures import measures
 from engines.text.normalize.english.money import money
 from engines.text.normalize.english.numbers import MOST_DIGITS, as_ordinal, cardinal, digits, ordinal, whole, year
@@ -21,7 +22,12 @@ _ORDINAL: Final = re.compile(r"(\d{1,3}(?:,\d{3})+|\d+)(?:st|nd|rd|th|\.)?", re.
 _ROMAN: Final = re.compile(r"(?=[IVXLCDM])M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
 _PARTS: Final = re.compile(r"\d+|[^\W\d_]+")
 _ORDERS: Final = {"year": "y", "month": "m", "day": "d"}
-_CLOCK: Final = re.compile(r"(\d{1,2})(?:[:.h](\d{2}))?")
+_CLOCK: Final = re.compile(r"(\d{1,2})(?:[:.h]?(\d{2}))?")
+_HALF: Final = re.compile(r"(\d{1,2}):?(\d\d)? ?([ap])", re.IGNORECASE)
+_FRACTION: Final = re.compile(r"(?:(\d{1,9})[ +])?(\d{1,9})/(\d{1,9})")
+_EXTENSION: Final = {"ext": "extension", "x": "extension"}
+_COMPACT: Final = {"ymd": (4, 6), "dmy": (2, 4), "mdy": (2, 4), "md": (2,), "dm": (2,), "ym": (4,), "my": (2,)}
+"""Where the parts of a date end that has nothing between them."""
 
 
 def said_as(text: str, interpret_as: str, fmt: str | None, reading: Reading) -> str | None:
@@ -71,8 +77,9 @@ def _date(text: str, fmt: str, reading: Reading) -> str | None:
     order = fmt if fmt and set(fmt) <= set("ymd") else ""
     order = re.sub(r"(.)\1+", r"\1", order)  # yyyymmdd
     parts = _PARTS.findall(text)
-    if order == "ymd" and len(parts) == 1 and len(text) == len("20260403"):
-        parts = [text[:4], text[4:6], text[6:]]
+    if order in _COMPACT and len(parts) == 1 and len(text) == sum(4 if part == "y" else 2 for part in order):
+        ends = _COMPACT[order]
+        parts = [text[start:end] for start, end in zip((0, *ends), (*ends, len(text)), strict=True)]
     if not parts:
         return None
     if not order:
@@ -122,7 +129,14 @@ def _month(written: str) -> int | None:
     return MONTHS.index(month_name(written)) + 1 if known else None
 
 
+def _fraction(text: str, _fmt: str, _: Reading) -> str | None:
+    found = _FRACTION.fullmatch(text)
+    return spoken_fraction(found[1], found[2], found[3]) if found else None
+
+
 def _time(text: str, _fmt: str, reading: Reading) -> str | None:
+    if half := _HALF.fullmatch(text):
+        text = f"{half[1]}{':' * bool(half[2])}{half[2] or ''} {half[3]}m"
     words = times(text, reading)
     if any(sign.isdecimal() for sign in words):
         clock = _CLOCK.fullmatch(text)
@@ -139,7 +153,7 @@ def _telephone(text: str, _fmt: str, _: Reading) -> str | None:
     if all(part.isdecimal() for part in parts):
         return spoken_telephone(text)
     plus = "plus " if text.startswith("+") else ""
-    return plus + ", ".join(digits(part) if part.isdecimal() else part for part in parts)
+    return plus + ", ".join(digits(part) if part.isdecimal() else _EXTENSION.get(part.lower(), part) for part in parts)
 
 
 def _currency(text: str, fmt: str, reading: Reading) -> str | None:
@@ -156,11 +170,10 @@ def _all_read(words: str, text: str) -> str | None:
 
 _READERS: Final[dict[str, Callable[[str, str, Reading], str | None]]] = {
     "cardinal": _cardinal,
-    "number": _cardinal,
     "ordinal": _ordinal,
     "digits": _digits,
     "characters": _characters,
-    "spell-out": _characters,
+    "fraction": _fraction,
     "date": _date,
     "time": _time,
     "telephone": _telephone,

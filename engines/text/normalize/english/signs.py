@@ -22,7 +22,9 @@ _CPP: Final = re.compile(r"\b([A-Z])(\+\+|#)(?!\w)")
 _NUMBER_SIGN: Final = re.compile(r"(?<!\w)# ?(?=\d)")
 _STARS: Final = re.compile(r"(?<![\w.])([1-7])\* (?=[a-z])")
 _OR: Final = re.compile(r"(?<=[^\W_]) / (?=[^\W_])|(?<=[^\W\d_])/(?=[^\W\d_])(?!or\b)")
-_PER: Final = re.compile(r"(?<=[a-z]s)/(?=(?:second|minute|hour|day|night|week|month|year|person|visit|room)\b)")
+_PER: Final = re.compile(
+    r"(?:(?<=[a-z]s)|(?<=\b[Oo]nce)|(?<=\b[Tt]wice))/(?=(?:second|minute|hour|day|night|week|month|year|person|visit|room)\b)"
+)
 _AND_OR: Final = re.compile(r"\band/or\b", re.IGNORECASE)
 _SLASH: Final = re.compile(r"(?<=\w)/(?=\s|$)|(?<![^\s])/(?=[\w\s]|$)")
 _QUOTED_SLASH: Final = re.compile(r"(?<=['\"“‘])/{1,3}(?=['\"”’])")

@@ -66,12 +66,14 @@ _IBAN: Final = re.compile(
     r"|(?<=IBAN )([A-Z]{2})(\d{2})([A-Z0-9]{11,30})\b"
 )
 _ISBN: Final = re.compile(r"\b(ISBN(?:-1[03])?:? )((?:97[89][- ]?)?\d{1,5}[- ]?\d{1,7}[- ]?\d{1,7}[- ]?[\dX])(?!\w)")
+_SORT_CODE: Final = re.compile(r"\b([Ss]ort code:? (?:is )?)(\d\d-\d\d-\d\d)(?![\w-])")
 _GROUP: Final = re.compile(r"[A-Z]+|\d+")
 _CODE: Final = re.compile(
-    r"\b((?:code|pin|passcode|password|otp|token|zip|postcode|extension|ext|serial number|account number|order number|"
-    r"phone number|telephone number|tracking number|confirmation number|reference number|ticket number|card number|"
-    r"booking|reference|invoice|order|ticket|account|serial|sku|imei|isbn|flight number|badge|licence|license)"
-    r"\b\.?:?(?: (?:is|was|number|no\.|reads|of))?:? ?#?)(\d{3,24}(?:-\d{1,12}| \d{2,12}){0,6})(?![\w%°]|[.,:/]\d)",
+    r"\b((?:code|cvv|cvc|pin|passcode|password|otp|token|zip|postcode|extension|ext|serial number|account number|"
+    r"order number|phone number|telephone number|tracking number|confirmation number|reference number|ticket number|"
+    r"card number|flight number|booking|reference|invoice|order|ticket|account|serial|sku|imei|isbn|badge|licence|"
+    r"license)\b\.?:?(?: (?:is|was|number|no\.|reads|of))?:? ?#?)"
+    r"(\d{3,24}(?:-\d{1,12}| \d{2,12}){0,6})(?![\w%°]|[.,:/]\d)",
     re.IGNORECASE,
 )
 _COUNTED_CODES: Final = frozenset("order ticket booking account invoice reference license licence".split())
@@ -94,7 +96,7 @@ def telephone(text: str, _: Reading) -> str:
     text = rewrite(_INTERNATIONAL, _international, text)
     text = rewrite(_NATIONAL, _groups, text)
     text = rewrite(_CARD, _groups, text)
-    for told in (_EMERGENCY, _TELEPHONE, _TOLD):
+    for told in (_SORT_CODE, _EMERGENCY, _TELEPHONE, _TOLD):
         text = rewrite(told, lambda match: match[1] + grouped(match[2]), text)
     text = rewrite(_CODE, _code, text)
     return rewrite(_LOCAL, _groups, text)

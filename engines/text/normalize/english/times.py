@@ -34,6 +34,8 @@ _HOUR_AND_HALF: Final = re.compile(
 )
 _HOURS: Final = re.compile(r"(?<![\w.,:/-])([01]\d|2[0-3])([0-5]\d)(?= ?(?:hours|hrs)\b(?! of\b))")
 _FRENCH: Final = re.compile(r"(?<![\w.,:/-])([01]?\d|2[0-3])h([0-5]\d)(?!\w)")
+_LASTING: Final = re.compile(r"(?<![\w.,:/-])(\d{1,3}):([0-5]\d) ?(?:min(?:ute)?s?)\b(?:\.(?= [a-z]))?")
+_OFFSET: Final = re.compile(r"\b(UTC|GMT) ?([-+]|–)(\d{1,2})(?::([0-5]\d))?(?![\w:])")
 _SPAN: Final = re.compile(
     r"(?<![\w.,:/$£€¥-])(?=\d{1,4}(?:d ?\d{1,3}[hm]|h ?\d{1,3}m|(?<!\d\d\d)m ?\d\d?s)(?:in|ec)?(?![A-Za-z]))"
     r"(?:(\d{1,4})d ?)?(?:(\d{1,3})h ?)?(?:(\d{1,3})m(?:in)? ?)?(?:(\d{1,3})s(?:ec)?)?(?<=[a-z])(?!\w)"
@@ -52,6 +54,9 @@ def times(text: str, reading: Reading) -> str:
     if ":" in text:
         text = rewrite(_STAMP, _stamp, text)
         text = rewrite(_SECONDS, _seconds, text)
+        text = rewrite(_LASTING, _lasting, text)
+    if "UTC" in text or "GMT" in text:
+        text = rewrite(_OFFSET, _offset, text)
     if "h" in text or "m" in text:
         text = rewrite(_HOURS, _hours, text)
         text = rewrite(_FRENCH, lambda match: spoken_time(int(match[1]), int(match[2])), text)
@@ -129,6 +134,17 @@ def _stamp(match: re.Match[str]) -> str:
 def _seconds(match: re.Match[str]) -> str:
     hours, minutes, seconds = (int(part) for part in match.groups())
     return f"{_of(hours, 'hour')} {_of(minutes, 'minute')} and {_of(seconds, 'second')}"
+
+
+def _lasting(match: re.Match[str]) -> str:
+    """Read "2:30 min" as what it takes."""
+    words = [_of(int(match[1]), "minute")] if int(match[1]) else []
+    return " ".join([*words, _of(int(match[2]), "second")] if int(match[2]) or not words else words)
+
+
+def _offset(match: re.Match[str]) -> str:
+    words = f"{match[1]} {'plus' if match[2] == '+' else 'minus'} {cardinal(int(match[3]))}"
+    return f"{words} {two_figures(int(match[4]))}" if match[4] and int(match[4]) else words
 
 
 def _of(number: int, unit: str) -> str:

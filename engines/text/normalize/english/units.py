@@ -54,7 +54,13 @@ _OTHER: Final = {
     "lb": ("pound", "pounds"), "lbs": ("pound", "pounds"), "st": ("stone", "stone"),
     "gal": ("gallon", "gallons"), "pt": ("pint", "pints"), "qt": ("quart", "quarts"),
     "tsp": ("teaspoon", "teaspoons"), "tbsp": ("tablespoon", "tablespoons"),
-    "fl oz": ("fluid ounce", "fluid ounces"), "ha": ("hectare", "hectares"), "ac": ("acre", "acres"),
+    "fl oz": ("fluid ounce", "fluid ounces"), "fl. oz.": ("fluid ounce", "fluid ounces"),
+    "fl. oz": ("fluid ounce", "fluid ounces"), "qts": ("quart", "quarts"), "gals": ("gallon", "gallons"),
+    "pts": ("point", "points"), "IU": ("international unit", "international units"),
+    "ly": ("light year", "light years"),
+    "K": ("kelvin", "kelvins"), "Mpx": ("megapixel", "megapixels"), "inHg": ("inch of mercury", "inches of mercury"),
+    "N·m": ("newton meter", "newton meters"), "kW·h": ("kilowatt hour", "kilowatt hours"),
+    "ha": ("hectare", "hectares"), "ac": ("acre", "acres"),
     "kgs": ("kilogram", "kilograms"), "kms": ("kilometer", "kilometers"), "cms": ("centimeter", "centimeters"),
     "mcg": ("microgram", "micrograms"), "cc": ("CC", "CC"),
     "mph": ("mile per hour", "miles per hour"), "MPH": ("mile per hour", "miles per hour"),
@@ -117,7 +123,9 @@ def _named() -> dict[str, tuple[str, str]]:
 UNITS: Final = _named()
 """What is written -> its name for one, and for any other number."""
 
-DOUBTFUL: Final = frozenset({"in", "st", "pt", "mo", "kn", "kt", "ac", "cd", "rad", "B", "L", "N", "bit", "t", "us"})
+DOUBTFUL: Final = frozenset(
+    {"in", "st", "pt", "K", "mo", "kn", "kt", "ac", "cd", "rad", "B", "L", "N", "bit", "t", "us"}
+)
 """Also words, letters or suffixes: units only where they follow the number at once, or a full stop ends them."""
 
 LENGTHS: Final = frozenset({"m", "km", "cm", "mm", "dm", "ft", "in", "yd", "mi", "μm"})

@@ -17,11 +17,16 @@ _ANY: Final = rf"({_SHORT}(?:\b|(?:s|nes|urs|ur)?day\b))\.?"
 _RANGE: Final = re.compile(rf"\b{_ANY} ?[-–] ?{_ANY}(?![\w-])", re.IGNORECASE)
 _BEFORE: Final = re.compile(
     rf"(?<![\w.-])(?=[A-Z])((?i:{_SHORT}))\b\.?"
-    rf"(?=:? \d{{1,2}}(?::\d\d| ?[-–]| ?[ap]\.?m)|(?i:,? (?:the )?(?:\d{{1,2}}(?:st|nd|rd|th)? )?{MONTH}))"
+    rf"(?=[:,]? \d{{1,2}}(?::\d\d| ?[-–]| ?[ap]\.?m)|(?i:,? (?:the )?(?:\d{{1,2}}(?:st|nd|rd|th)? )?{MONTH}))"
 )
 _BEFORE_LOWER: Final = re.compile(
     rf"(?<![\w.-])({_SHORT})\b\.?(?=,? (?:the )?(?:\d{{1,2}}(?:st|nd|rd|th)? )?{MONTH})", re.IGNORECASE
 )
+_LISTED: Final = re.compile(
+    rf"(?<![\w.-])(?=[A-Z])((?i:{_SHORT}))\b\.?( ?(?:&|and|or|,|/) ?)(?=(?=[A-Z])(?i:{_SHORT})\b)"
+    rf"|(?<=\b[Oo]n )(?=[A-Z])((?i:{_SHORT}))\b(?![.'’-]?\w)"
+)
+_AFTER_DAY: Final = re.compile(rf"(?<=day)( ?(?:&|and|or|,|/) ?)(?=[A-Z])((?i:{_SHORT}))\b(?![.'’-]?\w)")
 _STOPPED: Final = re.compile(r"(?<![\w.])(Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)\.(?![\w@-])")
 _ALSO_WORDS: Final = frozenset({"Sun", "Sat"})
 WITH_DAYS: Final = frozenset("on every each and or to until till from since by in next last this closed open".split())
@@ -31,6 +36,8 @@ WITH_DAYS: Final = frozenset("on every each and or to until till from since by i
 def weekdays(text: str, _: Reading) -> str:
     """Name days before times and dates and in ranges, and those with a full stop: "Mon-Fri", "Sat 10am", "Thurs."."""
     text = rewrite(_RANGE, _range, text)
+    text = rewrite(_LISTED, lambda match: _name(match[1] or match[3]) + (match[2] or ""), text)
+    text = rewrite(_AFTER_DAY, lambda match: match[1] + _name(match[2]), text)
     text = rewrite(_BEFORE, lambda match: _name(match[1]), text)
     text = rewrite(_BEFORE_LOWER, lambda match: _name(match[1]), text)
     return rewrite(_STOPPED, _stopped, text)

@@ -7,11 +7,20 @@ from functools import cache
 from typing import Final
 
 from engines.text.normalize.tongues.numeral import SPACED, Numeral, read
-from engines.text.normalize.tongues.spans import GAP, SIGN, START, sign_of
+from engines.text.normalize.tongues.spans import GAP, SIGN, START, before, sign_of
 from engines.text.normalize.tongues.tongue import Currency, Noun, Tongue, alternatives
 
 _HUNDREDTHS: Final = 2
 _NEXT: Final = 3
+_RATE: Final = re.compile(r"(?<=\d)/(min|h|s)(?![\w/])")
+_SEAT: Final = re.compile(r"\d{1,4}[A-Z]")
+_SEATS: Final = frozenset(
+    "platz sitz sitzplatz reihe wagen gleis tor gate terminal zimmer raum halle eingang ausgang linie bus block "
+    "abschnitt place siège rang voiture quai porte chambre salle hall ligne bloc asiento butaca fila vagón andén "
+    "puerta habitación sala línea bloque posto poltrona carrozza binario porta uscita camera linea blocco lugar "
+    "assento carruagem quarto linha saída".split()
+)
+"""Before a number and a letter, these tell a name: no current flows through a seat, as it does through a motor."""
 
 
 def money(tongue: Tongue, text: str) -> str:
@@ -22,7 +31,8 @@ def money(tongue: Tongue, text: str) -> str:
 
 
 def units(tongue: Tongue, text: str) -> str:
-    """Put measured values into words: 6.5 V, 20 °C, 45%, 3 €/kg has been said by `money`."""
+    """Put measured values into words: 6.5 V, 20 °C, 45%, 64/min; 3 €/kg has been said by `money`."""
+    text = _RATE.sub(lambda found: f" {tongue.per_one(tongue.units[found[1]].one)}", text)
     return _units(tongue).sub(lambda found: _value(tongue, text, found), text)
 
 
@@ -76,7 +86,7 @@ def _scaled_sum(tongue: Tongue, numeral: Numeral, scale: Noun, currency: Currenc
 
 def _value(tongue: Tongue, text: str, found: re.Match[str]) -> str:
     numeral = read(found["number"], decimal=tongue.decimal)
-    if numeral is None:
+    if numeral is None or _is_seat(found):
         return found[0]
     front = signed(tongue, text, found.start(), found["sign"]) if found["sign"] else ""
     words = front + tongue.count(numeral, unit_of(tongue, found["unit"])) + _per(tongue, found["per"])
@@ -84,6 +94,13 @@ def _value(tongue: Tongue, text: str, found: re.Match[str]) -> str:
     follows = text[found.end() :][:_NEXT].lstrip(" ")
     ends = not follows or follows[0] == "\n" or (follows[0].isupper() and not tongue.nouns_are_capital)
     return words + "." if found[0].endswith(".") and ends else words
+
+
+def _is_seat(found: re.Match[str]) -> bool:
+    """Whether a letter belongs to a name: Platz 14A."""
+    if not _SEAT.fullmatch(found[0]):
+        return False
+    return before(found.string, found.start())[1] in _SEATS
 
 
 def _scaled(tongue: Tongue, text: str, found: re.Match[str]) -> str:
@@ -95,7 +112,7 @@ def _scaled(tongue: Tongue, text: str, found: re.Match[str]) -> str:
 
 
 def _per(tongue: Tongue, unit: str | None) -> str:
-    return f" {tongue.per} {unit_of(tongue, unit).one}" if unit else ""
+    return f" {tongue.per_one(unit_of(tongue, unit).one)}" if unit else ""
 
 
 def unit_of(tongue: Tongue, written: str) -> Noun:

@@ -28,15 +28,21 @@ _FRACTION: Final = re.compile(r"(?<![\d.,/])(\d{1,3})/(\d{1,3})(?![\d/]|[.,]\d)"
 _DOTTED: Final = re.compile(r"(?<![\d.,])(\d+(?:\.\d+){2,})(?![\d]|\.\d)")
 _PHONE: Final = re.compile(r"(?<![\d.,:/+-])\+?\(?\d+\)?(?:[ -]\d+){0,8}(?![A-Za-z\d]|[ ,:./-]\d)")
 _NAMED: Final = re.compile(
-    r"((?:房间|房間|客房|病房)(?:号|號)?)(\d{3,4})(?![\d.,]|[间間个個元])|(?<![A-Za-z])([GDCKTZ])(\d{1,4})(?=次)"
+    r"((?:房间|房間|客房|病房)(?:号|號)?)(\d{3,4})(?![\d.,]|[间间个個元])"
+    r"|(?:(?<=列车)|(?<=高铁)|(?<=动车)|(?<=火车)|(?<=车次)|(?<![A-Za-z])(?=[GDCKTZ]\d{1,4}次))([GDCKTZ])(\d{1,4})(?![\d.,])"
+    r"|(?<![\d.,A-Za-z$¥€])()(\d{3,4})(?=房间|房間|室(?!内|内))"
 )
 """Rooms and trains."""
 _LABELLED: Final = re.compile(
-    r"((?:电话|電話|手机|手機|热线|熱線|密码|密碼|验证码|代码|代碼|编号|編號|单号|订单号|车牌|邮编|拨打|撥打|致电)(?:号码|号)?[^\d\n]{0,3})"
+    r"((?:电话|電話|手机|手機|热线|熱線|密码|密碼|验证码|代码|代碼|编号|編號|单号|订单号|车牌|邮编|拨打|撥打|致电)(?:号码|号)?[^\d\n+]{0,3})"
     r"(\+?\d{3,}(?:[ -]\d+){0,8})"
 )
+_BEFORE: Final = sorted((name for name in CURRENCIES if not "\u4e00" <= name[0] <= "\u9fff"), key=len, reverse=True)
+"""What stands before a sum. Characters stand behind: 3单元502室 is no money."""
+_EACH: Final = re.compile(r"(?<=[元次个人升斤])/(?=小时|分|秒|天|日|周|月|年|人|次|晚|公斤|斤|间)")
+_NUMERO: Final = re.compile(r"(?<![A-Za-z])No\. ?(\d{1,6})(?![\d.,A-Za-z])")
 _MONEY: Final = re.compile(
-    rf"{SIGN}(?P<currency>{'|'.join(map(re.escape, sorted(CURRENCIES, key=len, reverse=True)))}){GAP}{_NUMBER}"
+    rf"{SIGN}(?P<currency>{'|'.join(map(re.escape, _BEFORE))}){GAP}{_NUMBER}"
     r"(?P<scale>万亿|[万亿千百])?(?![\d])"
 )
 _MONEY_BEHIND: Final = re.compile(
@@ -48,6 +54,8 @@ _UNIT: Final = re.compile(
     r"(?![A-Za-z0-9])"
 )
 _COUNTED_UNITS: Final = "|".join(map(re.escape, sorted(UNITS.keys() - {"%", "‰"}, key=len, reverse=True)))
+_SEAT: Final = re.compile(r"\d{1,4}[A-Z]")
+_SEATED: Final = re.compile(r"(?:座|座位|登机口|出口|单元|房间|站台|车厢)(?:号|是|为|：|:)? ?$")
 _PARTED_UNIT: Final = re.compile(rf"(?<![\d.,/])(\d{{1,3}})/([1-9]\d{{0,2}}){GAP}({_COUNTED_UNITS})(?![A-Za-z0-9/])")
 _ANY: Final = re.compile(rf"{SIGN}(?<!\d){_NUMBER}")
 _OPERATORS: Final = {"x": "乘", "×": "乘", "*": "乘", "+": "加", "=": "等于", "\u2212": "减"}
@@ -66,9 +74,11 @@ def written_forms(text: str, *, month_first: bool = False) -> str:
     text = _YEAR_FIRST.sub(lambda found: _date(found, found[1], found[3], found[4]), text)
     month, day = (1, 3) if month_first else (3, 1)
     text = _YEAR_LAST.sub(lambda found: _date(found, found[4], found[month], found[day]), text)
-    text = _NAMED.sub(lambda found: (found[1] or found[3]) + telephone(found[2] or found[4]), text)
+    text = _NAMED.sub(_named, text)
     text = _LABELLED.sub(lambda found: found[1] + telephone(found[2]), text)
     text = _PHONE.sub(lambda found: _phone(found[0]), text)
+    text = _EACH.sub("每", text)
+    text = _NUMERO.sub(r"\1号", text)
     text = _YEAR.sub(lambda found: spell(found[1]), text)
     text = _DOTTED.sub(_dotted, text)
     text = _RANGE.sub(lambda found: f"{found[1]}到", text)
@@ -84,6 +94,10 @@ def written_forms(text: str, *, month_first: bool = False) -> str:
     text = _ANY.sub(_number, text)
     text = _RAISED.sub(lambda found: _power(found[0]), text)
     return "".join(DIGITS[unicodedata.digit(char)] if char.isdigit() else char for char in text)
+
+
+def _named(found: re.Match[str]) -> str:
+    return (found[1] or found[3] or "") + telephone(found[2] or found[4] or found[6])
 
 
 def telephone(written: str) -> str:
@@ -186,7 +200,8 @@ def _money(found: re.Match[str]) -> str:
 
 def _value(found: re.Match[str]) -> str:
     numeral = _read(found["number"])
-    return found[0] if numeral is None else _front(found) + value(numeral, found["unit"])
+    seat = _SEAT.fullmatch(found[0]) and _SEATED.search(found.string[max(0, found.start() - 4) : found.start()])
+    return found[0] if numeral is None or seat else _front(found) + value(numeral, found["unit"])
 
 
 def _number(found: re.Match[str]) -> str:

@@ -123,7 +123,7 @@ CURRENCIES: Final = {
 }
 
 COUNTED: Final = frozenset(
-    "个個位只隻台臺件条條张張本名人次天年周週层層种種辆輛杯瓶分秒小份家间間块塊元美欧英日斤公千米平立升克吨噸毫厘兆瓦伏安度倍岁歲句页頁双雙套"
+    "个個位只隻台臺件条條张張本名人次天年周週层層种種辆輛杯瓶分秒小份家间間块塊元美欧英日斤公千米平立升克吨噸毫厘兆瓦伏安度倍岁歲句页頁双雙套片粒颗顆包盒袋罐箱万亿桶碗盘盤勺滴趟支根把头頭群对對批遍顿頓篇封幅架艘站项項款座件"
 )
 """What two of is 两; save before 月, 号, 日, 楼 and the like, which are numbered."""
 
@@ -152,6 +152,8 @@ def cardinal(number: int) -> str:
         if trillions and not groups[2]:
             words += "亿"
         gap = False
+    if words.startswith(("二千", "二万", "二亿")):
+        return "两" + words[1:]
     return words.removeprefix("一") if words.startswith("一十") else words
 
 

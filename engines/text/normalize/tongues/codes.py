@@ -17,6 +17,7 @@ _PHONE: Final = re.compile(
 )
 _LOCAL: Final = re.compile(r"\d{3}-\d{4}|[2-9]\d{3}-\d{4}|9\d{4}-\d{4}")
 _DOTTED: Final = re.compile(r"(?<![\w.,])(v?)(\d+(?:\.\d+){2,})(?![\w]|\.\d)", re.IGNORECASE)
+_IBAN: Final = re.compile(r"(?<!\w)([A-Z]{2})(\d{2}) ((?:[A-Z0-9]{4} ){2,7}[A-Z0-9]{1,4})(?!\w)")
 _NOT_DIGITS: Final = re.compile(r"\D+")
 
 _CODE_DIGITS: Final = 3
@@ -31,6 +32,7 @@ _PHONE_DIGITS: Final = range(6, 16)
 
 def labelled(tongue: Tongue, text: str) -> str:
     """Spell what follows a word such as "Code" or "Tel.": Code 480913, Tel. 555 0142."""
+    text = _IBAN.sub(lambda found: f"{found[1]} {tongue.spell(found[2])}, {_by_signs(tongue, found[3])}", text)
     return _labelled(tongue).sub(lambda found: _code(tongue, found), text)
 
 
@@ -69,6 +71,13 @@ def _joined(tongue: Tongue, written: str, group_words: Callable[[str], str]) -> 
     return (tongue.plus + " " if written.lstrip(" (").startswith("+") else "") + ", ".join(groups)
 
 
+def _by_signs(tongue: Tongue, written: str) -> str:
+    """Return groups of figures and capitals sign by sign."""
+    return ", ".join(
+        " ".join(tongue.spell(sign) if sign.isdecimal() else sign for sign in group) for group in written.split()
+    )
+
+
 def _code(tongue: Tongue, found: re.Match[str]) -> str:
     digits = _NOT_DIGITS.sub("", found[2])
     if len(digits) < _CODE_DIGITS or re.search(r"\d[.,:]\d{1,2}$", found[2]):
@@ -104,7 +113,7 @@ def _labelled(tongue: Tongue) -> re.Pattern[str]:
     labels = alternatives(tongue.labels)
     small = r"[^\W\d_]{1,4}[.\u00b0]?"
     return re.compile(
-        rf"(?<![^\W_])((?:{labels})(?![^\W\d_])[^\w\n]{{0,3}}(?:{small}[^\w\n]{{1,3}})?)(\+?\(?{_DIGIT_GROUPS})",
+        rf"(?<![^\W_])((?:{labels})(?![^\W\d_])[^\w\n+]{{0,3}}(?:{small}[^\w\n]{{1,3}})?)(\+?\(?{_DIGIT_GROUPS})",
         re.IGNORECASE,
     )
 

@@ -133,6 +133,8 @@ class French(Tongue):
     dot, until, ratio, out_of = "point", "à", "sur", "sur"
     squared, power = "au carré", "puissance"
     also, per = "et", "par"
+    half, and_half = ("un demi-", "une demi-"), ("et demi", "et demie")
+    plural_ends = ("s", "x", "z")
     number_sign, number_signs = "numéro", r"[Nn][º°]|[Nn]o\.|№|#"
     labels = frozenset(
         "code pin mot téléphone tél tél. tel tel. portable mobile fax appelez composez référence id cp "
@@ -145,7 +147,7 @@ class French(Tongue):
         "borne années".split()
     )
     no_nouns = frozenset(
-        "et ou de du des à au aux en dans sur par pour avec sans que qui est sont se ne pas le la les un une puis "
+        "d et ou de du des à au aux en dans sur par pour avec sans que qui est sont se ne pas le la les un une puis "
         "mais car donc si comme vers entre chez jusque sous dont où il elle on ce cette ces h".split()
     )
     months = _MONTHS

@@ -79,6 +79,8 @@ kbit/s      | Kilobit pro Sekunde
 Mbit/s Mbps | Megabit pro Sekunde
 Gbit/s      | Gigabit pro Sekunde
 MB/s        | Megabyte pro Sekunde
+TL          | Teelöffel
+EL          | Esslöffel
 h Std. Std  | Stunde | Stunden | f
 min Min.    | Minute | Minuten | f
 s sec Sek.  | Sekunde | Sekunden | f
@@ -133,9 +135,9 @@ _FEMININE: Final = re.compile(r"(?:e|ung|heit|keit|schaft|tät|ion|ik|ur|enz|anz
 _ORDINAL: Final = re.compile(
     r"(?<![\w.,:])(\d{1,4})\.(?= ?[-\u2013] ?\d{1,4}\. | (?:bis|und|oder) (?:\w{2,4} )?\d{1,4}\. | ([^\W\d_]{2,}))"
 )
-_DECADE: Final = re.compile(r"(?<![\w.,])(\d{0,2}[1-9]0)er(?!\w)")
+_DECADE: Final = re.compile(r"(?<![\w.,])(\d{1,4})er(?!\w)")
 _IN_ONE: Final = re.compile(
-    r"(?<!\w)([IiVvNnSsMmBbAa](?:n|or|ach|eit|it|innen|us|ei|b)) 1 ?([^\W\d_]{1,40})(?![\w/]|\.\d)"
+    r"(?<!\w)([IiVvNnSsMmBbAa](?:n|or|ach|eit|it|innen|us|ei|b)) 1 ?([^\W\d_]{1,40}\.?)(?![\w/]|\.?\d)"
 )
 _UHR: Final = re.compile(r"(?<![\w.,:])(\d{1,2})(?:\.(\d\d))? ?Uhr(?! ?\d)(?!\w)")
 _IN_MANY: Final = re.compile(
@@ -217,6 +219,11 @@ class German(Tongue):
             return None
         return f"{self.cardinal(top, 'm')} {self.ordinal(bottom).capitalize()}l"
 
+    def mixed(self, whole: str, fraction: str, *, half: bool) -> str:
+        if half and len(whole) < len("100"):
+            return f"{self.whole(whole, 'm')}einhalb"
+        return super().mixed(whole, fraction, half=half)
+
     def date(self, day: Day, before: str) -> str:
         words = f"{self.ordinal(day.day)}{_ending(before.split(), 'r')} {self.months[day.month - 1]}"
         return f"{words} {self.year(day.year)}" if day.year is not None else words
@@ -277,12 +284,14 @@ class German(Tongue):
 
     def _in_one(self, found: re.Match[str]) -> str:
         """In 1 Minute, vor 1 h: the dative."""
-        word = found[2]
+        word, stop = found[2], ""
+        if word not in self.units:
+            word, stop = word.rstrip("."), "." * word.endswith(".")
         unit = self.units.get(word)
         if unit is None and not self.is_noun(word):
             return found[0]
         gender = unit.gender if unit else self.gender_of(word)
-        return f"{found[1]} {'einer' if gender == 'f' else 'einem'} {unit.one if unit else word}"
+        return f"{found[1]} {'einer' if gender == 'f' else 'einem'} {unit.one if unit else word}{stop}"
 
     def _place(self, text: str, found: re.Match[str]) -> str:
         near = before(text, found.start())

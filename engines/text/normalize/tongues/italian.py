@@ -130,6 +130,9 @@ _IMPURE: Final = re.compile(r"^(?:s[bcdfglmnpqrtvz]|z|gn|ps|pn|x|y)", re.IGNOREC
 _VOWEL: Final = re.compile("^[aeiouhàèéìòù]", re.IGNORECASE)
 
 
+_SINGULARS: Final = {"bicchieri": "bicchiere", "mesi": "mese", "cucchiai": "cucchiaio"}
+
+
 class Italian(Tongue):
     """Italian of Italy; of Switzerland ("ch") with 1'000.50."""
 
@@ -139,6 +142,7 @@ class Italian(Tongue):
     dot, until, ratio, out_of = "punto", "a", "a", "su"
     squared, power = "al quadrato", "alla"
     also, per = "e", "al"
+    half, and_half = ("mezzo ", "mezza "), ("e mezzo", "e mezza")
     number_sign, number_signs = "numero", r"[Nn]\.?[º°]|[Nn](?:um)?\.|№|#"
     labels = frozenset(
         "codice pin password telefono tel tel. cellulare fax chiamare chiami chiamate componga cap id "
@@ -226,6 +230,12 @@ class Italian(Tongue):
         if _FEMININE.search(noun) and not _MASCULINE.search(noun):
             return "f"
         return "alone" if _IMPURE.match(noun) else "m"
+
+    def per_one(self, name: str) -> str:
+        return f"all'{name}" if _VOWEL.match(name) else super().per_one(name)
+
+    def singular(self, noun: str) -> str:
+        return _SINGULARS.get(noun) or re.sub("i$", "o", re.sub("e$", "a", noun))
 
     def money(self, major: str, cents: int, minor: Noun) -> str:
         if cents >= 10:

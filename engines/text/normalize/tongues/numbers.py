@@ -10,7 +10,7 @@ from typing import Final
 from engines.text.normalize.tongues.amounts import signed, unit_names, unit_of
 from engines.text.normalize.tongues.numeral import SPACED, Numeral, read
 from engines.text.normalize.tongues.spans import GAP, SIGN, after, before, raised, sign_of
-from engines.text.normalize.tongues.tongue import Form, Tongue, alternatives
+from engines.text.normalize.tongues.tongue import IN_PARTS, Form, Tongue, alternatives
 
 _RANGE: Final = re.compile(
     rf"(?<![\w.,:-])(\d+(?:[.,:]\d+){{0,3}}(?:{GAP}[%°€h](?!\w))?) ?[-\u2013\u2014] ?"
@@ -21,9 +21,6 @@ _FRACTION: Final = re.compile(r"(?<![\w.,/])(?:(\d{1,3}) )?(\d{1,3})/(\d{1,3})(?
 _OPERATOR: Final = re.compile(r"(?<=\d) ?([x\u00d7*+=\u2212]) ?(?=[-\u2212]?\d)")
 _NUMBER: Final = re.compile(rf"{SIGN}(?<!\d)(?P<number>{SPACED})(?P<gap> ?)")
 _RAISED: Final = re.compile("[\u00b2\u00b3\u00b9\u2070-\u209c]+")
-_IN_PARTS: Final = frozenset("seite teil schritt folie page partie étape página parte paso etapa pagina passo".split())
-"""After these words of all languages 3/10 is the third of ten."""
-
 _LONG: Final = 4
 """A number of so many digits glued to letters is a model or a serial: each digit by itself."""
 
@@ -55,7 +52,7 @@ def fractions(tongue: Tongue, text: str) -> str:
     """Put 1/2, 2 3/4 and 5/12 into words."""
 
     def fraction(found: re.Match[str]) -> str:
-        if before(found.string, found.start())[1] in _IN_PARTS:
+        if before(found.string, found.start())[1] in IN_PARTS:
             return f"{tongue.whole(found[2])} {tongue.out_of} {tongue.whole(found[3])}"
         return _fraction(tongue, found[1], found[2], found[3])
 
@@ -105,7 +102,9 @@ def _power(tongue: Tongue, written: str) -> str:
 
 
 def _apart(found: re.Match[str], words: str) -> str:
-    """Put spaces between words and what touches them."""
+    """Put spaces between words and what touches them; what is no number stays."""
+    if words == found[0]:
+        return words
     text, (start, end) = found.string, found.span()
     return " " * text[start - 1 : start].isalnum() + words + " " * text[end : end + 1].isalnum()
 
@@ -118,7 +117,7 @@ def _fraction(tongue: Tongue, whole: str | None, over: str, under: str) -> str:
         join = tongue.out_of if top <= bottom and not whole and (over, under) != ("50", "50") else ""
         front = tongue.whole(whole) + " " if whole else ""
         return front + " ".join(filter(None, [tongue.whole(over), join, tongue.whole(under)]))
-    return f"{tongue.whole(whole)} {tongue.also} {said}" if whole else said
+    return tongue.mixed(whole, said, half=(top, bottom) == (1, 2)) if whole else said
 
 
 def _number(tongue: Tongue, text: str, found: re.Match[str]) -> str:
@@ -145,6 +144,9 @@ def _counted(tongue: Tongue, found: re.Match[str], numeral: Numeral, noun: str) 
         plain = not numeral.fraction and not sign_of(found.string, found.start(), found["sign"])
         return tongue.lone(numeral.whole, second, first) if plain else tongue.say(numeral)
     form: Form = tongue.gender_of(noun)
+    one = tongue.plural_ends and not noun.endswith(tongue.plural_ends) and noun not in tongue.scales
+    if one and numeral.whole != "1":
+        form = "alone"  # "comboio 542 parte": what is one is not counted
     link = tongue.elide(tongue.link(numeral), noun).removesuffix(noun).strip()
     words = tongue.say(numeral, form)
     return f"{words} {link}" if link else tongue.elided(words, noun)

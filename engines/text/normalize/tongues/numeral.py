@@ -22,6 +22,10 @@ NUMERAL: Final = rf"\d+(?:[.,'’{SPACES}]\d+)*"
 SPACED: Final = rf"[1-9]\d{{0,2}}(?: \d{{3}}){{1,5}}(?!\d)(?:[.,]\d+(?!\d))?(?![ .,]\d)|{NUMERAL}"
 """The same, and groups of three behind ordinary spaces, which may have been narrow ones before the text came here."""
 
+ROMAN: Final = r"(?=[IVX])X{0,3}(?:IX|IV|V?I{0,3})"
+"""A Roman numeral up to XXXIX: longer ones are words as often."""
+_ROMAN_VALUES: Final = {"I": 1, "V": 5, "X": 10}
+
 _GROUPING: Final = re.compile(rf"[ '’{SPACES}](?=\d{{3}}(?!\d))")
 _MARKED: Final = re.compile(r"[\d.,]+")
 _THOUSANDS: Final = re.compile(r"[1-9]\d{0,2}(?:([.,])\d{3})(?:\1\d{3})*")
@@ -61,6 +65,12 @@ def read(written: str, *, decimal: str, counts: bool = False, negative: bool = F
         return Numeral(_bare(bare), "", negative)
     whole, _, fraction = bare.partition(mark)
     return Numeral(whole, fraction, negative)
+
+
+def roman_value(numeral: str) -> int:
+    """Return what ROMAN took as a number."""
+    values = [_ROMAN_VALUES[letter] for letter in numeral]
+    return sum(-one if one < after else one for one, after in zip(values, [*values[1:], 0], strict=True))
 
 
 def _bare(digits: str) -> str:

@@ -140,6 +140,8 @@ class Portuguese(Tongue):
     dot, until, ratio, out_of = "ponto", "a", "por", "de"
     squared, power = "ao quadrado", "elevado a"
     also, per = "e", "por"
+    half, and_half = ("meio ", "meia "), ("e meio", "e meia")
+    plural_ends = ("s",)
     number_sign, number_signs = "número", r"[Nn]\.?[º°]|[Nn]úm\.|№|#"
     labels = frozenset(
         "código pin senha palavra-passe telefone tel tel. telemóvel celular fax ligue ligar disque marque cep id "

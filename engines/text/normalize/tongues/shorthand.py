@@ -7,10 +7,15 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Final
 
-from engines.text.normalize.tongues.shorthand_words import LANGUAGES, Shorthand
+from engines.text.normalize.tongues.numeral import ROMAN, roman_value
+from engines.text.normalize.tongues.shorthand_chinese import CHINESE
+from engines.text.normalize.tongues.shorthand_french import FRENCH
+from engines.text.normalize.tongues.shorthand_german import GERMAN
+from engines.text.normalize.tongues.shorthand_iberian import PORTUGUESE, SPANISH
+from engines.text.normalize.tongues.shorthand_italian import ITALIAN
+from engines.text.normalize.tongues.shorthand_words import Shorthand
 
-_ROMAN: Final = r"(?=[IVX])X{0,3}(?:IX|IV|V?I{0,3})"
-_VALUES: Final = {"I": 1, "V": 5, "X": 10}
+LANGUAGES: Final = {"de": GERMAN, "fr": FRENCH, "es": SPANISH, "it": ITALIAN, "pt": PORTUGUESE, "zh": CHINESE}
 
 _LABEL: Final = r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}"
 _DOMAINS: Final = (
@@ -32,7 +37,7 @@ _FROM_TO: Final = re.compile(r"(?<=[\d%°℃]) ?~ ?(?=\d)")
 _UNSAID: Final = re.compile(r" ?[\u2190-\u21ff|¦†‡©®™•◦▪■□★☆✓✔_~`¶]+ ?| ?\^+(?![-\u2212\d]) ?")
 _SPACES: Final = re.compile(r" {2,}")
 _BACKSLASH: Final = re.compile(r" ?\\+ ?")
-_ABOUT: Final = re.compile(r"(?<![\w~])~ ?(?=[\d$€£.])")
+_ABOUT: Final = re.compile(r"(?<![\w~%°℃])~ ?(?=[\d$€£.])")
 """Arrows, bars and marks: nobody says them."""
 _TAG: Final = re.compile(r"(?<![\w#&])#(?=[^\W\d_])")
 
@@ -57,6 +62,13 @@ def shorthand(language: str) -> Callable[[str], str] | None:
     """
     words = LANGUAGES.get("zh" if language == "cmn" else language)
     return None if words is None else partial(_read, words)
+
+
+def sign_names(language: str) -> dict[str, str]:
+    """Return what a language calls the signs of addresses and of arithmetic, by each sign. `language` as above."""
+    words = LANGUAGES["zh" if language == "cmn" else language]
+    addresses = {".": words.dot, "@": words.at, "/": words.slash, "-": words.dash, "_": words.underscore}
+    return {**addresses, ":": words.colon, **words.signs}
 
 
 def _read(words: Shorthand, text: str) -> str:
@@ -132,7 +144,7 @@ def _patterns(words: Shorthand) -> tuple[tuple[re.Pattern[str], Callable[[re.Mat
     made += [(re.compile(pattern), partial(_expanded, said=said)) for pattern, said in words.phrases]
     made += [(_written(short), partial(_said, said=said)) for short, said in words.abbreviations.items()]
     made += [
-        (re.compile(pattern.replace("ROMAN", f"({_ROMAN})")), partial(_in_figures, form=form))
+        (re.compile(pattern.replace("ROMAN", f"({ROMAN})")), partial(_in_figures, form=form))
         for pattern, form in words.romans
     ]
     return tuple(made)
@@ -187,7 +199,4 @@ def _expanded(match: re.Match[str], said: str) -> str:
 
 def _in_figures(match: re.Match[str], form: Callable[[str, int], str]) -> str:
     """Put the numeral into figures, for the rules of numbers; the group before it stays, the name in it tells how."""
-    before, numeral = match[1], match[2]
-    figures = [_VALUES[letter] for letter in numeral]
-    number = sum(-one if one < after else one for one, after in zip(figures, [*figures[1:], 0], strict=True))
-    return before + form(before, number)
+    return match[1] + form(match[1], roman_value(match[2]))

@@ -84,6 +84,8 @@ kbit/s      | kilobit por segundo | kilobits por segundo
 Mbit/s Mbps | megabit por segundo | megabits por segundo
 Gbit/s      | gigabit por segundo | gigabits por segundo
 MB/s        | megabyte por segundo | megabytes por segundo
+cda cda. cdas. | cucharada | cucharadas | f
+cdta cdta. cdtas. | cucharadita | cucharaditas | f
 h hs        | hora | horas | f
 min min.    | minuto | minutos
 s seg seg.  | segundo | segundos
@@ -151,6 +153,8 @@ class Spanish(Tongue):
     dot, until, ratio, out_of = "punto", "a", "a", "de"
     squared, power = "al cuadrado", "elevado a"
     also, per = "y", "por"
+    half, and_half = ("medio ", "media "), ("y medio", "y media")
+    plural_ends = ("s",)
     number_sign, number_signs = "número", r"[Nn]\.?[º°]|[Nn]úm\.|[Nn]ro\.|№|#"
     labels = frozenset(
         "código pin clave contraseña teléfono tel tel. tfno. móvil celular fax localizador llame llamar marque "

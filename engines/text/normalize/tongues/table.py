@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Final
 
-from engines.text.normalize.tongues import amounts, chinese, codes, dates, numbers, told
+from engines.text.normalize.tongues import amounts, chinese, chinese_words, codes, dates, doses, halves, numbers, told
 from engines.text.normalize.tongues.french import French
 from engines.text.normalize.tongues.german import German
 from engines.text.normalize.tongues.italian import Italian
@@ -46,7 +46,9 @@ _STEPS: Final[tuple[Callable[[Tongue, str], str], ...]] = (
     numbers.powers,
     numbers.operators,
     lambda tongue, text: tongue.ordinals(text),
+    halves.halves,
     numbers.parts_of_units,
+    doses.doses,
     amounts.money,
     amounts.units,
     amounts.scales,
@@ -77,14 +79,19 @@ def written_forms(language: str, *, month_first: bool = False) -> Callable[[str]
 def say_as(text: str, interpret_as: str, fmt: str | None, language: str) -> str | None:
     """Return `text` read as what SSML's say-as calls it, or None where it cannot be read so.
 
-    `interpret_as`: cardinal, ordinal, digits, characters, spell-out, date, time, telephone, currency or unit. `fmt`:
+    `interpret_as`: cardinal, ordinal, digits, characters, fraction, date, time, telephone, currency or unit. `fmt`:
     for a date the order of its parts, such as "dmy", "mdy", "ymd", "dm" or "my".
     """
     forms = written_forms(language)
     if forms is None:
         return None
     plain = plain_digits(text.strip())
+    fmt = fmt.upper() if fmt and interpret_as == "currency" else fmt
     tongue = tongue_of(language)
+    if interpret_as == "characters":
+        from engines.text.normalize.tongues.shorthand import sign_names  # noqa: PLC0415  it needs this module
+
+        return told.spelled(plain, tongue.digits if tongue else chinese_words.DIGITS, sign_names(_parts(language)[0]))
     if tongue is None:
         return told.chinese_as(plain, interpret_as, fmt, forms)
     return told.say_as(tongue, plain, interpret_as, fmt, forms)

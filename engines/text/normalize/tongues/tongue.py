@@ -17,6 +17,9 @@ from engines.text.normalize.tongues.numeral import Numeral
 Form = Literal["alone", "m", "f"]
 """A number by itself (uno, eins), before a masculine or neuter noun (un, ein), before a feminine one (una, eine)."""
 
+IN_PARTS: Final = frozenset("seite teil schritt folie page partie étape página parte paso etapa pagina passo".split())
+"""After these words of all languages 3/10 is the third of ten."""
+
 LARGEST: Final = 10**15
 """From here on numbers are said digit by digit: nobody follows them as quantities."""
 
@@ -114,6 +117,13 @@ class Tongue(ABC):
     clock_suffix: ClassVar[str] = "(?!)"
     """What may be written behind 8:05 and is said anyway, or not at all."""
 
+    half: ClassVar[tuple[str, str] | tuple[()]] = ()
+    """Half a masculine and half a feminine thing, what joins them included, where that takes the noun's gender."""
+    and_half: ClassVar[tuple[str, str]] = ("", "")
+    """Behind what is counted: y medio, y media."""
+    plural_ends: ClassVar[tuple[str, ...]] = ()
+    """What all plurals end in, where there is such."""
+
     duration_suffix: ClassVar[str] = "min"
     """What tells that 1 h 30 is no time of day."""
 
@@ -166,6 +176,15 @@ class Tongue(ABC):
         """Whether a word behind a number is what it counts."""
         return word.lower() not in self.no_nouns and word.lower() not in self.months
 
+    def singular(self, noun: str) -> str:
+        """Return a noun's singular, as far as its ending tells."""
+        return re.sub(r"(?<=[aeo])s$", "", noun)
+
+    def mixed(self, whole: str, fraction: str, *, half: bool) -> str:
+        """Return a whole number and a fraction in words. `half`: the fraction is one."""
+        del half
+        return f"{self.whole(whole)} {self.also} {fraction}"
+
     def is_one(self, numeral: Numeral) -> bool:
         """Whether a counted noun stands in the singular."""
         return numeral.whole == "1" and not numeral.fraction
@@ -205,6 +224,10 @@ class Tongue(ABC):
         whole = numeral.whole
         millions = len(whole) > len("000000") and whole.endswith("000000") and not numeral.fraction
         return self.of if millions else ""
+
+    def per_one(self, name: str) -> str:
+        """Return "per" and the unit that it is of."""
+        return f"{self.per} {name}"
 
     def elide(self, link: str, name: str) -> str:
         """Join an "of" to what follows it."""
