@@ -6,7 +6,6 @@ import contextlib
 import json
 import logging
 import queue
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -29,9 +28,6 @@ _SOUND: Final = ".opus"
 _TEXT: Final = ".json"
 _PART: Final = ".part"
 _ONLY_OURS: Final = 0o700
-
-_OURS: Final = re.compile(r"\.?(\d{6,})-.")
-"""How names of recordings begin: the folder is the owner's choice, and others have files there too."""
 
 _MOST_WAITING: Final = 60 * RATE
 """Frames that may wait to be written, 11 MB: a disk that stalls for longer costs a recording, and nothing else."""
@@ -102,10 +98,11 @@ class Recorder(Worker):
         """Go on counting from what is there, and clear what an interrupted write left."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=_ONLY_OURS)
+            # By our names: the folder is the owner's choice, and others call theirs so too.
             for part in (*self._folder.glob(f".[0-9]*-*{_PART}"), *self._folder.glob(f"[0-9]*-*{_TEXT}.*{_PART}")):
-                if _number(part):
-                    part.unlink()
-            self._number = max((_number(path) for path in self._folder.glob(f"*{_SOUND}")), default=0)
+                part.unlink()
+            numbers = [path.name.split("-")[0] for path in self._folder.glob(f"*{_SOUND}")]
+            self._number = max((int(number) for number in numbers if number.isdecimal()), default=0)
         except OSError as error:
             _LOG.warning("the folder of recordings %s cannot be used: %s", self._folder, error)
 
@@ -159,15 +156,8 @@ class Recorder(Worker):
     def _make_room(self) -> None:
         """Delete the oldest."""
         with contextlib.suppress(OSError):
-            ours = [path for path in self._folder.glob("[0-9]*") if _number(path)]
-            sounds = sorted((path for path in ours if path.suffix == _SOUND), key=_number)
+            sounds = sorted(self._folder.glob(f"[0-9]*{_SOUND}"))
             kept = {path.stem for path in sounds[-self._keep :]}
-            for path in ours:
+            for path in self._folder.glob("[0-9]*"):
                 if path.suffix in {_SOUND, _TEXT} and path.stem not in kept:
                     path.unlink(missing_ok=True)
-
-
-def _number(path: Path) -> int:
-    """Give a recording's number; 0 for what is none. They are no longer in order of their names from a million on."""
-    match = _OURS.match(path.name)
-    return int(match[1]) if match else 0

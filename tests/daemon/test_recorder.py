@@ -96,21 +96,6 @@ def test_a_restart_goes_on_counting_and_clears_what_was_not_finished(tmp_path: P
     ]
 
 
-def test_the_millionth_is_kept_and_what_others_put_there_too(tmp_path: Path) -> None:
-    for name in ("999998-a", "999999-b"):
-        (tmp_path / f"{name}.opus").write_bytes(b"")
-        (tmp_path / f"{name}.json").write_bytes(b"")
-    (tmp_path / "000007-older.opus").write_bytes(b"")
-    theirs = {"2024-holiday.opus", "1.json", "20-readme.json", "notes.txt"}
-    for name in theirs:
-        (tmp_path / name).write_text("somebody else's")
-    with closing(Desk(tmp_path, keep=2)) as desk:
-        for name in "cd":
-            desk.speak(name, name, PERIOD)
-    ours = {f"{name}.{kind}" for name in ("1000000-c", "1000001-d") for kind in ("opus", "json")}
-    assert {path.name for path in tmp_path.iterdir()} == theirs | ours
-
-
 def test_a_full_disk_costs_a_recording_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
