@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -19,7 +18,6 @@ from device.opus_packets import Dial
 from device.opus_sink import OpusSink
 from device.rtp import RawRtpSink, RtpSink
 from device.wav import WavSink
-from engines.durable import flush_file, flush_folder
 
 OPUS_TYPE = "audio/ogg; codecs=opus"
 WAV_TYPE = "audio/wav"
@@ -44,9 +42,9 @@ class Writer(Protocol):
 class Destination:
     """Where one command's samples go. Opened with the first of them: what has none leaves nothing behind.
 
-    `take` is called in one thread, and `complete` once that was all; all else in the main thread, `finish` last. Where
-    there is no Opus encoder the sound goes there as raw PCM; where it fails on the way, too, if there is a way from one
-    to the other.
+    `take` is called in one thread; all else in the main thread, `finish` once no more samples come. Where there is no
+    Opus encoder the sound goes there as raw PCM; where it fails on the way, too, if there is a way from one to the
+    other.
     """
 
     can_change = False
@@ -110,9 +108,6 @@ class Destination:
     def discard(self) -> None:
         """Do away with what an encoder began that has failed."""
 
-    def complete(self) -> None:
-        """Do what takes time once all samples were taken. SinkError."""
-
     def finish(self, *, keep: bool) -> None:
         """Complete it; SinkError where that fails. Not to be kept, it may stay incomplete."""
         try:
@@ -138,16 +133,15 @@ class Destination:
 
 
 class FileDestination(Destination):
-    """A file that has its name only once it is whole, also after a power cut; one that is cancelled leaves none."""
+    """A file that has its name only once it is whole."""
 
-    def __init__(self, path: Path, part: str, dial: Dial, encoders: EncoderPool, stopped: threading.Event) -> None:
-        """`part`: the end of its name until then. `stopped`: set by whoever no longer wants it."""
+    def __init__(self, path: Path, part: str, dial: Dial, encoders: EncoderPool) -> None:
+        """`part`: the end of its name until then."""
         self._path = path
         self._suffix = part
         self._encoders = encoders
         self._encodes = path.suffix == ".opus"
         self._file_dial = dial
-        self._stopped = stopped
         super().__init__(path.name, dial if self._encodes else None)
 
     @property
@@ -177,32 +171,18 @@ class FileDestination(Destination):
             raise SinkError(str(self._path.parent), f"cannot be made: {error.strerror}", "see render.folder") from error
         super().begin()
 
-    def complete(self) -> None:
-        """See `Destination.complete`. Here, as a slow disk takes seconds for it, and the main thread has none."""
-        if not self.begun:
-            self.begin()  # nothing was to be said: a file without a sound says so
-        self._complete()
-        self.writer.close()
-        with self._errors():
-            flush_file(self._part)
-
     def finish(self, *, keep: bool) -> None:
         """See `Destination.finish`."""
-        self.writer.close()
+        if keep and not self.begun:
+            self.begin()  # nothing was to be said: a file without a sound says so
         try:
-            if keep and not self._stopped.is_set():
-                with self._errors():
-                    self._part.replace(self._path)
-                    flush_folder(self._path.parent)
-        finally:
-            self.discard()
-
-    @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
+            super().finish(keep=keep)
+            if keep:
+                self._part.replace(self._path)
         except OSError as error:
             raise SinkError(str(self._path), f"cannot be written: {error.strerror}", "see render.folder") from error
+        finally:
+            self.discard()
 
 
 class StreamDestination(Destination):

@@ -73,14 +73,14 @@ class Outputs:
         command: Speak,
         given: Callable[[Samples], None] | None = None,
         stopped: threading.Event | None = None,
-    ) -> tuple[Callable[[Samples], None], Callable[[], None] | None, str]:
-        """Give what takes the command's samples, in any one thread, what is called after them, and where they will be.
+    ) -> tuple[Callable[[Samples], None], str]:
+        """Give what takes the command's samples, in any one thread, and where they will be found.
 
-        Both raise SinkError; where somebody in this process takes the samples, it is `given`. `stopped`: set by whoever
-        no longer wants the command.
+        What takes them raises SinkError; where somebody in this process takes them, it is `given`. `stopped`: set by
+        whoever no longer wants the command.
         """
         if given is not None:
-            return given, None, ""
+            return given, ""
         destination = self._open[command.id] = self._destination(command, stopped or threading.Event())
 
         def take(samples: Samples) -> None:
@@ -90,7 +90,7 @@ class Outputs:
                 location, fallback = destination.location, destination.fallback
                 self._post(RenderStarted(command.id, time.monotonic(), location, fallback))
 
-        return take, destination.complete, destination.location
+        return take, destination.location
 
     def check(self, command: Speak) -> None:
         """PayloadError `target` for a target that the owner has not allowed, or none to choose."""
@@ -182,8 +182,7 @@ class Outputs:
     def _destination(self, command: Speak, stopped: threading.Event) -> Destination:
         dial = Dial(self._settings())
         if command.output == "file":
-            path = self._folder / (file_name(command.id) + self._suffix)
-            return FileDestination(path, _PART, dial, self.encoders, stopped)
+            return FileDestination(self._folder / (file_name(command.id) + self._suffix), _PART, dial, self.encoders)
         if command.output == "rtp":
             dial.settings = replace(dial.settings, loss_percent=self._config.rtp.loss_percent)
             target, utterance = self._target(command), RtpUtterance(stopped)

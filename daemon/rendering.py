@@ -57,8 +57,6 @@ class RenderOrder:
 
     A SpeechError, DeviceError, DaemonError or OSError that it raises ends the order, and stands in `RenderEnded`.
     """
-    complete: Callable[[], None] | None = None
-    """Called there too, once these were all. It may raise the same."""
     voice: str = ""
     language: str | None = None
     speaker: int | str | None = None
@@ -218,8 +216,6 @@ class Renderers:
                         chunk.release()
             if cut and not order.job.stopped.is_set():
                 error = StoppedError()
-            if not cut and order.complete is not None:
-                order.complete()
         except (SpeechError, DeviceError, DaemonError, OSError) as failure:
             error = failure
         return RenderEnded(

@@ -294,8 +294,9 @@ class Service:
             job.yielding.set()
 
     def _render(self, waiting: Waiting) -> tuple[Job, str]:
-        command, job = waiting.command, Job(waiting.id)
-        take, complete, location = self.outputs.begin(command, waiting.take, job.stopped)
+        command = waiting.command
+        job = Job(command.id)
+        take, location = self.outputs.begin(command, waiting.take, job.stopped)
         try:
             self.renderers.submit(
                 RenderOrder(
@@ -305,7 +306,6 @@ class Service:
                     style=command.style or "",
                     style_vector=command.style_vector or "",
                     take=take,
-                    complete=complete,
                     voice=command.voice,
                     language=command.language,
                     speaker=command.speaker,

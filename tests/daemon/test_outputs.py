@@ -85,27 +85,6 @@ def test_one_encoder_serves_a_thousand_commands(rig: Rig) -> None:
     assert not rig.outputs._open
 
 
-@pytest.mark.parametrize("taken", [0, RATE])
-def test_a_cancelled_file_leaves_nothing_and_what_was_there_stays(rig: Rig, tmp_path: Path, taken: int) -> None:
-    rig.begin(id="a", output="file")(tone(RATE))
-    assert rig.end("a").error is None
-    before = (tmp_path / "a.opus").read_bytes()
-    take = rig.begin(id="a", output="file")
-    if taken:
-        take(tone(taken))
-    rig.stopped.set()
-    assert rig.outputs.end(RenderEnded("a", time.monotonic(), 1.0)) is not None
-    assert [path.name for path in tmp_path.iterdir()] == ["a.opus"]
-    assert (tmp_path / "a.opus").read_bytes() == before
-
-
-def test_one_that_is_cancelled_when_it_is_whole_leaves_nothing_either(rig: Rig, tmp_path: Path) -> None:
-    rig.begin(id="a", output="file")(tone(RATE))
-    rig.stopped.set()
-    rig.end("a")
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_hot_board_makes_encoders_work_less(rig: Rig) -> None:
     take = rig.begin(id="a", output="stream")
     take(tone(PERIOD))

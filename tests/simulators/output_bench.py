@@ -17,7 +17,6 @@ from daemon.commands import Speak
 from daemon.config import Config, EncoderConfig, RenderConfig, RtpConfig
 from daemon.inbox import AudioPage, Inbox, RenderEnded, RenderStarted
 from daemon.outputs import Outputs
-from device.errors import SinkError
 from device.format import RATE, Samples
 
 TIMEOUT_S = 30
@@ -40,22 +39,13 @@ class Rig:
         self.outputs = Outputs(config, topic_of=lambda name: f"audio/{name}", post=self.posted.put)
         self.pages: list[AudioPage] = []
         self.started: list[RenderStarted] = []
-        self._complete: dict[str, Callable[[], None] | None] = {}
 
     def begin(self, **fields: Any) -> Callable[[Samples], None]:  # noqa: ANN401
         self.stopped = threading.Event()
-        command = Speak(text="", **fields)
-        take, self._complete[command.id], _ = self.outputs.begin(command, stopped=self.stopped)
-        return take
+        return self.outputs.begin(Speak(text="", **fields), stopped=self.stopped)[0]
 
     def end(self, command_id: str, error: Exception | None = None) -> RenderEnded:
         """Say that all is rendered, or what went wrong; gives the end that is told."""
-        complete = self._complete.pop(command_id)
-        if complete is not None and error is None:
-            try:
-                complete()
-            except SinkError as failure:
-                error = failure
         done = self.outputs.end(RenderEnded(command_id, time.monotonic(), 1.0, error=error))
         deadline = time.monotonic() + TIMEOUT_S
         while done is None or not self.posted.empty():
