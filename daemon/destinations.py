@@ -20,6 +20,7 @@ from device.opus_sink import OpusSink
 from device.rtp import RawRtpSink, RtpSink
 from device.wav import WavSink
 from engines.aside import Aside
+from engines.durable import flush_file, flush_folder
 
 OPUS_TYPE = "audio/ogg; codecs=opus"
 WAV_TYPE = "audio/wav"
@@ -135,7 +136,7 @@ class Destination:
 
 
 class FileDestination(Destination):
-    """A file that has its name only once it is whole."""
+    """A file that has its name only once it is whole, also after a power cut."""
 
     def __init__(self, path: Path, part: str, dial: Dial, encoders: EncoderPool, aside: Aside) -> None:
         """`part`: the end of its name until then; `aside`: for what hangs where the folder's disk does."""
@@ -185,7 +186,9 @@ class FileDestination(Destination):
         try:
             super().finish(keep=keep)
             if keep:
+                flush_file(self._part)
                 self._part.replace(self._path)
+                flush_folder(self._path.parent)
         except OSError as error:
             raise SinkError(str(self._path), f"cannot be written: {error.strerror}", "see render.folder") from error
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,7 +51,11 @@ class Night:
 
 
 class Level:
-    """The loudspeaker's volume. `set` is for any thread, everything else for the player's."""
+    """The loudspeaker's volume. `set` is for any thread, everything else for the player's.
+
+    While it plays, the player does not wait for a card's control: through PulseAudio that took 5 to 10 ms, and with a
+    load of eight on two cores 11 of 40 steps of the volume were heard as gaps.
+    """
 
     def __init__(
         self,
@@ -62,12 +67,13 @@ class Level:
         self.gain = 1.0
         """The factor on the samples, as last settled."""
         self.changed = False
-        """Whether `settle` has something to do."""
+        """Whether `settle` or `follow` has something to do."""
         self._wanted = (1.0, False)
         self._mixer = mixer
         self._night = night
         self._localtime = localtime
         self._told = ""
+        self._hand: threading.Thread | None = None
 
     def set(self, volume: float, *, muted: bool = False) -> None:
         """Want a volume from now on."""
@@ -79,6 +85,24 @@ class Level:
 
         So a clock that is set, or a card that forgot its volume while it was away, is right again with the next words.
         """
+        if self._hand is not None:
+            self._hand.join()
+            self._hand = None
+        self._settle()
+
+    def follow(self) -> None:
+        """As `settle`, but wait for no card: `gain` becomes what it shall be once the card's control is set."""
+        if self._mixer is None:
+            self._settle()
+        elif self._hand is None or not self._hand.is_alive():
+            self._hand = threading.Thread(target=self._chase, name="mixer", daemon=True)
+            self._hand.start()
+
+    def _chase(self) -> None:
+        while self.changed:
+            self._settle()
+
+    def _settle(self) -> None:
         self.changed = False
         volume, muted = self._wanted
         if self._night is not None:

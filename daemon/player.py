@@ -170,7 +170,7 @@ class Player(Worker):
 
     def _care(self, what: _Care) -> None:
         if self._level.changed:
-            self._level.settle()
+            (self._level.follow if self._began else self._level.settle)()
         if what is _Care.SLEPT:
             self._speaker.slept()
         if what is _Care.WAKE and not self._began:
@@ -243,7 +243,7 @@ class Player(Worker):
                 self._hand_over(samples[start : min(end, start + FADE)], gain=0.0)
                 return
             if self._level.changed:
-                self._level.settle()
+                self._level.follow()
             self._hand_over(samples[start:end], self._level.gain, samples[end : end + AHEAD])
             start = end
             if job.marks:

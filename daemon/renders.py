@@ -111,4 +111,4 @@ class Renders:
 
 def is_live(waiting: Waiting) -> bool:
     """Tell whether somebody listens to a render while it is made."""
-    return waiting.take is not None or waiting.command.output == "stream"
+    return waiting.take is not None or waiting.command.output in {"stream", "rtp"}

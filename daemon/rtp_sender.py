@@ -18,8 +18,12 @@ from device.errors import SinkError
 from device.format import RATE, seconds
 from device.rtp import RtpPacket, RtpPacketizer, RtpSocket, Target
 
-_MOST_AHEAD: Final = 3000
-"""Packets of one utterance that may wait, a minute at 20 ms: then its renderer waits. 200 kB at 24 kbit/s."""
+_MOST_AHEAD: Final = 2**22
+"""Bytes of one utterance that may wait; then its renderer waits, and renders nothing else meanwhile. A text of 4,000
+characters, which is the longest as a rule, takes 2 MB at 24 kbit/s; of raw PCM it is 40 s."""
+
+_PACKET_BYTES: Final = 100
+"""What a packet takes besides its payload, as the interpreter keeps it."""
 
 _POLL_S: Final = 0.1
 """How long a wait lasts before a stop is looked for."""
@@ -39,14 +43,16 @@ class RtpUtterance:
         """Whether what comes now is the last, which never waits."""
         self.dropped = 0
         self._packets: deque[RtpPacket] = deque()
+        self._bytes = 0
         self._changed = threading.Condition()
 
     def put(self, packet: RtpPacket) -> None:
         """Queue a packet; waits while too many do."""
         with self._changed:
-            while len(self._packets) >= _MOST_AHEAD and not self.stopped.is_set() and not self.closing:
+            while self._bytes >= _MOST_AHEAD and not self.stopped.is_set() and not self.closing:
                 self._changed.wait(_POLL_S)
             self._packets.append(packet)
+            self._bytes += len(packet.payload) + _PACKET_BYTES
             self._changed.notify()
 
     def end(self, message: RenderEnded) -> None:
@@ -60,6 +66,8 @@ class RtpUtterance:
         with self._changed:
             self._changed.wait_for(lambda: self._packets or self.ended is not None, wait_s)
             packet = self._packets.popleft() if self._packets else None
+            if packet is not None:
+                self._bytes -= len(packet.payload) + _PACKET_BYTES
             self._changed.notify()
             return packet
 
@@ -113,6 +121,7 @@ class RtpSender(Worker):
             with closing(RtpSocket(self._target, self._ttl, self._interface)) as way_out:
                 self._catch_up(0)
                 while not utterance.over and not self._stopping.is_set():
+                    self._end_unwanted()
                     packet = utterance.take(_POLL_S)
                     if packet is None or utterance.stopped.is_set():
                         continue
@@ -127,6 +136,15 @@ class RtpSender(Worker):
             return self._ended(utterance, error)
         failed = SinkError(f"rtp {self._target}", f"cannot be sent to: {problem}") if problem and not sent else None
         return self._ended(utterance, failed)
+
+    def _end_unwanted(self) -> None:
+        """Tell the end of those that were cancelled while they wait here, not only when it would be their turn."""
+        with self._changed:
+            unwanted = [other for other in self._waiting if other.stopped.is_set() and other.ended is not None]
+            for other in unwanted:
+                self._waiting.remove(other)
+        for other in unwanted:
+            self._post(self._ended(other, None))
 
     def _ended(self, utterance: RtpUtterance, error: Exception | None) -> RenderEnded:
         while utterance.ended is None and not self._stopping.is_set():  # what failed here is still being rendered

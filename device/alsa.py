@@ -232,7 +232,7 @@ class AlsaSink:
         if _is(info, OURS):
             return pcm, info, OURS
         found = f"{info['rate']} Hz, {info['format_name']}, {info['channels']} channels"
-        offered = list(candidates(pcm.getformats(), pcm.getratebounds()))
+        offered = list(candidates(pcm.getformats(), pcm.getratebounds(), int(info["channels"])))
         pcm.close()
         for layout in offered:
             pcm, info = self._open_as(device, layout)

@@ -1,8 +1,8 @@
 """libasound itself, by ctypes: what its Python binding lacks.
 
-The binding keeps the interpreter's lock while a device is opened, and a sound server that hangs then stops the whole
-process. ctypes lets the lock go, so a device is tried out this way first (`Trial`). And libasound writes what it meets
-to stderr, again with each attempt; `hush` has it told once, in the log.
+The binding keeps the interpreter's lock while a device or its controls are opened, and a sound server that hangs then
+stops the whole process. ctypes lets the lock go, so each is tried out this way first (`Trial`). And libasound writes
+what it meets to stderr, again with each attempt; `hush` has it told once, in the log.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ _Handler = ctypes.CFUNCTYPE(
 class Trial:
     """Opens and closes a device in a thread of its own. For one thread; a trial that hangs is the only one there is."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, controls: bool = False) -> None:
+        """Take note of it. `controls`: those of the device are opened, instead of what plays."""
+        self._controls = controls
         self._thread: threading.Thread | None = None
         self._result = 0
 
@@ -64,9 +66,14 @@ class Trial:
     def _try(self, library: ctypes.CDLL, name: str) -> None:
         hush()
         handle = ctypes.c_void_p()
-        self._result = library.snd_pcm_open(ctypes.byref(handle), os.fsencode(name), _PLAYBACK, _NONBLOCK)
+        if self._controls:
+            self._result = library.snd_ctl_open(ctypes.byref(handle), os.fsencode(name), _NONBLOCK)
+            close = library.snd_ctl_close
+        else:
+            self._result = library.snd_pcm_open(ctypes.byref(handle), os.fsencode(name), _PLAYBACK, _NONBLOCK)
+            close = library.snd_pcm_close
         if self._result == 0:
-            library.snd_pcm_close(handle)
+            close(handle)
 
 
 def hush() -> None:
@@ -85,6 +92,8 @@ def _library() -> ctypes.CDLL | None:
         return None
     library.snd_pcm_open.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_int]
     library.snd_pcm_close.argtypes = [ctypes.c_void_p]
+    library.snd_ctl_open.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int]
+    library.snd_ctl_close.argtypes = [ctypes.c_void_p]
     return library
 
 

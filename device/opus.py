@@ -40,7 +40,12 @@ class OpusSettings:
     frame_ms: int = 20
     rate: int = RATE
     loss_percent: int = 0
-    """Packets that are expected to be lost: above 0 each carries a coarse copy of the one before, in its own bits."""
+    """Packets that are expected to be lost: above 0 each may carry a coarse copy of the one before, in its own bits.
+
+    libopus decides. Measured with 1.3.1 on the default voice at 48 kHz: up to 5 % only from 34 kbit/s on; above that
+    always, for which it narrows the band, at 24 kbit/s to 8 kHz. With 10 % of packets lost that was nearer to the
+    original (mean log-spectral distance 4.90 dB against 5.10), with none lost farther (4.66 against 4.27).
+    """
     dtx: bool = False
     """Whether silence may take no packets' worth of bits. Off, each packet stands for its time."""
 

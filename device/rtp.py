@@ -150,7 +150,7 @@ def sdp(target: Target, *, name: str, payload_type: int, frame_ms: int, rate: in
         f"a=fmtp:{payload_type} sprop-stereo=0;sprop-maxcapturerate={rate};useinbandfec=1",
         f"a=rtpmap:{payload_type + 1} L16/48000/1",
         f"a=ptime:{frame_ms}",
-        "a=sendonly",
+        "a=recvonly",  # what whoever reads it shall do, as this is no offer that is answered (RFC 8866, 6.7.1)
     )
     return "\r\n".join(lines) + "\r\n"
 
@@ -234,6 +234,6 @@ class RawRtpSink:
         """Do nothing."""
 
     def _send(self, samples: Samples) -> None:
-        pcm = (np.clip(samples, -1, 1) * _FULL_SCALE).astype(">i2")
+        pcm = np.rint(np.clip(samples, -1, 1) * _FULL_SCALE).astype(">i2")
         self._emit(RtpPacket(pcm.tobytes(), samples.size, raw=True))
         self.packets += 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import wave
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
@@ -28,7 +29,7 @@ MOST_FRAMES: Final = (2**32 - 1 - 36) // SAMPLE_BYTES
 
 
 class WavSink(FileSink):
-    """A `Sink` that writes 16-bit mono PCM. Each opening starts the file anew.
+    """A `Sink` that writes 16-bit mono PCM. Each opening starts the file anew, unless it failed to be written.
 
     After each drain the file is complete. On a pipe the header cannot be corrected later, so it announces the
     longest possible file and readers go on until the pipe ends.
@@ -42,6 +43,8 @@ class WavSink(FileSink):
         self._wav: wave.Wave_write | None = None
         self._seekable = True
         self._frames = 0
+        self._failure: SinkError | None = None
+        """Why a file that holds something was not written to its end."""
         self._floats: Samples = np.empty(SCRATCH, np.float32)
         self._integers: NDArray[np.int16] = np.empty(SCRATCH, "<i2")
 
@@ -49,6 +52,8 @@ class WavSink(FileSink):
         """See `Sink.open`."""
         if self._wav is not None:
             return
+        if self._failure is not None:
+            raise SinkError(self.description, self._failure.reason, "make room, move it away, and start speakd again")
         file = self._file = cast("BinaryIO", self._given) or open_output(self._path)
         self._frames = 0
         self._wav = wave.open(file, "wb")  # noqa: SIM115  close() closes it
@@ -71,9 +76,9 @@ class WavSink(FileSink):
     def write(self, samples: Samples) -> None:
         """See `Sink.write`."""
         wav, _ = self._opened()
-        if self._frames + len(samples) > MOST_FRAMES:
-            raise SinkError(self.description, "a WAV file holds no more than 12 hours", "start another file")
-        with output_errors(self._path):
+        with self._kept():
+            if self._frames + len(samples) > MOST_FRAMES:
+                raise SinkError(self.description, "a WAV file holds no more than 12 hours", "start another file")
             for start in range(0, len(samples), SCRATCH):
                 wav.writeframesraw(self._convert(samples[start : start + SCRATCH]))
         self._frames += len(samples)
@@ -81,12 +86,23 @@ class WavSink(FileSink):
     def drain(self) -> None:
         """See `Sink.drain`. Brings the header up to date."""
         wav, file = self._opened()
-        with output_errors(self._path):
+        with self._kept():
             if self._seekable:
                 wav.writeframes(b"")
             else:
                 wav.writeframesraw(b"")
             file.flush()
+
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        """Raise what goes wrong as SinkError; a file that holds something is not begun anew after that."""
+        try:
+            with output_errors(self._path):
+                yield
+        except SinkError as error:
+            if self._seekable and self._frames:
+                self._failure = error
+            raise
 
     def drop(self) -> None:
         """See `Sink.drop`. A file has played what it has taken, so there is nothing to forget."""

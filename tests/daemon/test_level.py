@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -16,12 +18,19 @@ import alsaaudio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from simulators.player_bench import TIMEOUT_S, Bench, Heard, ends, play_ones
 from simulators.pulse import PulseServer
+from simulators.waiting import wait_until
 
+import device.alsa_library
 from daemon.audio_wishes import level_of
 from daemon.config import Config
+from daemon.inbox import PlaybackStarted
+from daemon.job import Job
 from daemon.level import Level, Night, gain_of
+from device.alsa_library import Trial
 from device.errors import MixerError
+from device.format import RATE
 from device.mixer import Mixer
 
 VOLUMES = st.floats(0, 2)
@@ -98,11 +107,9 @@ class TestNight:
         assert level.gain == 0
 
     def test_is_made_of_the_configuration(self) -> None:
-        now = time.localtime()
-        for night, gain in (("00:00-23:59", gain_of(0.25)), ("", 1.0)):
-            if (now.tm_hour, now.tm_min) == (23, 59):
-                continue
+        for night, gain in (("11:00-13:00", gain_of(0.25)), ("", 1.0)):
             level = level_of(Config.model_validate({"audio": {"night": night, "night_volume": 0.25}}))
+            level._localtime = lambda: at(12)
             level.settle()
             assert level.gain == gain
 
@@ -113,6 +120,8 @@ class Control:
     def __init__(self, card: Any, control: str, device: str) -> None:  # noqa: ANN401
         self.card = card
         card.asked.append((control, device))
+        if control not in card.found:
+            raise alsaaudio.ALSAAudioError(f"Unable to find mixer control {control},0 [{device}]")
 
     def volumecap(self) -> list[str]:
         return ["Playback Volume"]
@@ -142,6 +151,7 @@ def card(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         card_indexes=lambda: [0, 3],
     )
     monkeypatch.setitem(sys.modules, "alsaaudio", binding)
+    monkeypatch.setattr(Trial, "open", lambda trial, name: 0)
     return card
 
 
@@ -217,3 +227,63 @@ class TestMixer:
         assert "no" in told("get-sink-mute")
         with pytest.raises(MixerError, match=r"may be Capture, Master"):
             Mixer("Speaker", "default").set(1.0, 1.0)
+
+    @pytest.mark.parametrize("name", ["hw:CARD=Gone", "plughw:31"])
+    def test_a_card_that_is_not_there_has_no_control(self, name: str) -> None:
+        with pytest.raises(MixerError, match=r"mixer Master: hw:CARD=.* cannot be opened: No such"):
+            Mixer("Master", name).set(1.0, 1.0)
+
+    def test_a_server_that_hangs_stops_nobody(self, server: PulseServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(device.alsa_library, "TRIAL_S", 0.5)
+        mixer = Mixer("Master", "default")
+        level = Level(mixer)
+        level.set(0.5)
+        assert server._process is not None
+        # Another process, as this one does nothing any more where the interpreter's lock is held until an answer comes.
+        thaw = f"import os, time; time.sleep(20); os.kill({server._process.pid}, {signal.SIGCONT.value})"
+        late = subprocess.Popen([sys.executable, "-c", thaw])
+        server.freeze()
+        level.settle()
+        assert late.poll() is None, "it waited for the server"
+        assert level.gain == gain_of(0.5), "in software then"
+        late.kill()
+        late.wait()
+        server.thaw()
+        wait_until(lambda: mixer._trial.open("default") == 0, "the server stays silent")
+        level.settle()
+        assert level.gain == 1
+
+
+class SlowCard:
+    """A `Mixer` whose card is as slow as it is told."""
+
+    def __init__(self) -> None:
+        self.volumes: list[float] = []
+        self.asked = threading.Event()
+        self.answers = threading.Event()
+
+    def set(self, volume: float, gain: float) -> None:
+        self.volumes.append(volume)
+        if len(self.volumes) > 1:
+            self.asked.set()
+            assert self.answers.wait(TIMEOUT_S)
+
+
+def test_a_step_in_the_middle_of_speech_waits_for_no_card() -> None:
+    card, heard = SlowCard(), Heard(paced=False)
+    bench = Bench(heard, level=Level(card))  # type: ignore[arg-type]
+    bench.player.start()
+    chunk = bench.chunk(RATE // 2)
+    chunk.samples[:] = 0.25
+    bench.player.play(Job("a"), chunk)
+    while not isinstance(bench.posted.get(timeout=TIMEOUT_S), PlaybackStarted):
+        pass
+    bench.player.set_volume(0.5)  # comes in mid-speech, while more of it is awaited
+    assert card.asked.wait(TIMEOUT_S)
+    bench.player.set_volume(0.7)
+    play_ones(bench, Job("a"), RATE // 2)
+    assert ends(bench.until_end()).audio_s == 1, "it was said to its end"
+    card.answers.set()
+    wait_until(lambda: card.volumes[-1] == 0.7, "the last one is lost")
+    bench.stop()
+    assert (heard.body[:RATE] == 1).all(), "the card has the volume, not the samples"

@@ -15,13 +15,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from simulators.output_bench import Receiver, Rig, opusinfo, tone
+from simulators.output_bench import TIMEOUT_S, Receiver, Rig, opusinfo, tone
+from simulators.waiting import wait_until
 
 from daemon.commands import Speak, StreamQuality
 from daemon.errors import PayloadError
 from daemon.inbox import AudioPage, RenderEnded
+from daemon.rtp_sender import RtpUtterance
 from device.errors import SinkError
 from device.format import PERIOD, RATE
+from device.rtp import RtpPacket
 
 TIMEOUT_S = 60
 
@@ -195,6 +198,17 @@ class TestRtp:
             rig.end("a")
             assert time.monotonic() - begun < 15, "half of what it would take"
 
+    def test_a_cancelled_one_that_waits_for_another_ends_before_it(self, receiver: Receiver, tmp_path: Path) -> None:
+        rig = Rig(tmp_path, (receiver.target,))
+        with closing(rig.outputs):
+            rig.begin(id="speaks", output="rtp")(tone(10 * RATE))
+            rig.outputs.end(RenderEnded("speaks", time.monotonic(), 10.0))
+            for name in ("waits", "is cancelled"):
+                rig.begin(id=name, output="rtp")(tone(PERIOD))
+            rig.stopped.set()
+            assert rig.end("is cancelled").id == "is cancelled"
+            assert {"speaks", "waits"} == set(rig.outputs._open)
+
     def test_only_what_the_owner_allows_is_sent_to(self, tmp_path: Path) -> None:
         rig = Rig(tmp_path, ("239.255.0.1:5004", "[ff15::1]:5004"))
         rig.outputs.check(Speak(text="", output="rtp"))
@@ -207,6 +221,30 @@ class TestRtp:
             Rig(tmp_path).outputs.check(Speak(text="", output="rtp"))
         with pytest.raises(PayloadError, match='only output "rtp"'):
             rig.outputs.check(Speak(text="", output="file", target="239.255.0.1:5004"))
+
+    def test_the_longest_usual_text_holds_no_render_thread_up_and_no_text_takes_all_memory(self) -> None:
+        stopped = threading.Event()
+        utterance = RtpUtterance(stopped)
+        longest = threading.Event()
+
+        def render() -> None:
+            for _ in range(260 * 50):  # 4,000 characters at 24 kbit/s
+                utterance.put(RtpPacket(bytes(60), PERIOD))
+            longest.set()
+            for _ in range(5000):
+                utterance.put(RtpPacket(bytes(960), PERIOD // 2, raw=True))
+
+        rendering = threading.Thread(target=render)
+        rendering.start()
+        assert longest.wait(TIMEOUT_S), "it waits, though nobody takes it yet"
+        wait_until(lambda: utterance._bytes >= 2**22, "it waits too soon")
+        for _ in range(100):
+            utterance.take(0)
+        wait_until(lambda: utterance._bytes >= 2**22, "it does not go on")
+        assert utterance._bytes < 2**22 + 2000
+        stopped.set()
+        rendering.join(TIMEOUT_S)
+        assert not rendering.is_alive()
 
     def test_without_an_encoder_it_is_linear_pcm(
         self, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -235,8 +235,9 @@ class TestBusy:
         bench.control(Pause())
         assert bench.speaker.busy == 0
 
-    def test_a_stream_is_listened_to_and_a_file_is_not(self, bench: Bench) -> None:
+    @pytest.mark.parametrize("output", ["stream", "rtp"])
+    def test_what_is_sent_as_it_is_made_is_listened_to_and_a_file_is_not(self, bench: Bench, output: str) -> None:
         bench.speak("file", output="file")
         assert bench.speaker.busy == 0
-        bench.speak("stream", output="stream")
+        bench.speak("sent", output=output)
         assert bench.speaker.busy == 1

@@ -564,6 +564,8 @@ class TestRealLibrary:
             "pcm.integers { type linear slave { pcm tofile format S16_LE } }\n"
             "pcm.stereo { type multi slaves.a { pcm tofile channels 2 }\n"
             "  bindings.0 { slave a channel 0 } bindings.1 { slave a channel 1 } }\n"
+            "pcm.three { type multi slaves.a { pcm tofile channels 3 }\n"
+            "  bindings.0 { slave a channel 0 } bindings.1 { slave a channel 1 } bindings.2 { slave a channel 2 } }\n"
         )
         monkeypatch.setenv("ALSA_CONFIG_PATH", str(tmp_path / "asound.conf"))
 
@@ -580,6 +582,26 @@ class TestRealLibrary:
         played(AlsaSink("stereo"), samples, "float32, 2 channels")
         heard = np.fromfile(tmp_path / "heard.raw", "<f4").reshape(-1, 2)
         np.testing.assert_array_equal(heard[:3000], np.stack([samples, samples], axis=1))
+        assert not heard[3000:].any()
+
+    def test_a_device_of_three_channels_speaks_from_all(self, tmp_path: Path) -> None:
+        samples = noise(3000)
+        played(AlsaSink("three"), samples, "float32, 3 channels")
+        heard = np.fromfile(tmp_path / "heard.raw", "<f4").reshape(-1, 3)
+        np.testing.assert_array_equal(heard[:3000], np.stack([samples] * 3, axis=1))
+
+    @pytest.mark.parametrize("form", ["S24_3LE", "S24_LE"])
+    def test_a_device_of_24_bits_gets_them(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+        wanted = Layout(48_000, 2, form)
+        monkeypatch.setattr(device.alsa, "_is", lambda info, layout: layout == wanted and info["format_name"] == form)
+        samples = noise(3000)
+        samples[:4] = [1, -1, 2, -2]
+        played(AlsaSink("tofile"), samples, f"{form}, 2 channels")
+        raw = np.fromfile(tmp_path / "heard.raw", np.uint8).reshape(-1, 2, 3 if form == "S24_3LE" else 4)[..., :3]
+        heard = (np.pad(raw, [(0, 0), (0, 0), (1, 0)]).view("<i4") >> 8)[..., 0]
+        assert len(heard) == 3360, "padded to whole periods"
+        np.testing.assert_array_equal(heard[:, 0], heard[:, 1])
+        np.testing.assert_allclose(heard[:3000, 0], np.clip(samples, -1, 1) * 2.0**23, rtol=0, atol=1)
         assert not heard[3000:].any()
 
     def test_a_name_is_not_told_on_stderr_and_once_in_the_log(

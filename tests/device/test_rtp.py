@@ -92,8 +92,8 @@ class TestSinks:
             sink.write(samples[start : start + size])
             start += size
         sink.drain()
-        heard = np.frombuffer(b"".join(packet.payload for packet in packets), ">i2") / 32767
-        np.testing.assert_allclose(heard, np.clip(samples, -1, 1), atol=1 / 32767)
+        heard = np.frombuffer(b"".join(packet.payload for packet in packets), ">i2")
+        np.testing.assert_allclose(heard, np.clip(samples, -1, 1) * 32767.0, rtol=0, atol=0.51, err_msg="rounded")
         assert all(packet.raw and len(packet.payload) <= 960 for packet in packets)
 
 
@@ -113,6 +113,7 @@ def test_a_description_names_address_port_and_both_payloads() -> None:
     assert "m=audio 5004 RTP/AVP 111 112\r\n" in text
     assert "a=rtpmap:111 opus/48000/2\r\n" in text
     assert "a=rtpmap:112 L16/48000/1\r\n" in text
+    assert "a=recvonly\r\n" in text, "a receiver is told to receive"
     assert "c=IN IP6 ff15::1\r\n" in sdp(
         Target.parse("[ff15::1]:5004"), name="x", payload_type=96, frame_ms=20, rate=48_000, ttl=1
     )

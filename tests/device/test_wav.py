@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import os
+import resource
 import struct
 import threading
 import wave
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +113,29 @@ def test_a_full_disk_is_an_error_and_can_be_closed() -> None:
         with pytest.raises(SinkError, match="/dev/full: cannot be written: No space left"):
             sink.open()
     sink.close()
+
+
+@pytest.fixture
+def small_disk() -> Iterator[None]:
+    """Let no file of this process become longer than 4,000 bytes."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, limit[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+
+
+@pytest.mark.usefixtures("small_disk")
+def test_what_was_said_before_the_disk_was_full_is_not_begun_anew(path: Path) -> None:
+    sink = WavSink(path)
+    sink.open()
+    sink.write(floats(*[0.5] * 1000))
+    sink.drain()
+    with pytest.raises(SinkError, match="cannot be written: File too large"):
+        sink.write(floats(*[0.25] * 10_000))
+    sink.close()
+    with pytest.raises(SinkError, match=r"cannot be written: File too large .*move it away"):
+        sink.open()
+    assert (read(path)[:1000] == 16384).all()
 
 
 def test_a_file_never_outgrows_its_header(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

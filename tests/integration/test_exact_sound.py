@@ -102,6 +102,10 @@ class Mouth:
             pass
         return message
 
+    def wait_until_closed(self) -> None:
+        """Wait until it has closed the card, as it does where it is idle."""
+        wait_until(lambda: not self._player._speaker._open, "the card stays open")
+
     def close(self) -> None:
         self._player.stop()
         self._player.join(TIMEOUT_S)
@@ -219,21 +223,15 @@ def test_the_file_plugin_gets_each_sample(configured: Path, speech: Samples) -> 
         assert len(segment) >= 2 * EDGE, "the first and last 20 ms are among them"
 
 
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
 def resident_kib() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4
 
 
-def at_rest(sink: AlsaSink) -> tuple[int, int, int]:
-    """Give descriptors, threads and KiB once the card is closed: a sound server's connection has five descriptors."""
-    wait_until(lambda: sink._pcm is None, "the card stays open")
+def at_rest(mouth: Mouth) -> tuple[int, int, int]:
+    """Give descriptors, threads and KiB once the card has been closed: all that its connection had is gone then."""
+    mouth.wait_until_closed()
     gc.collect()
-    counts = []
-    wait_until(lambda: counts.append(open_files()) or len(counts) > 20, "")  # the closing itself takes a moment
-    return min(counts), threading.active_count(), resident_kib()
+    return len(list(Path("/proc/self/fd").iterdir())), threading.active_count(), resident_kib()
 
 
 @pytest.mark.parametrize("way", ["null plugin", "sound server"])
@@ -250,8 +248,8 @@ def test_many_short_jobs_leave_nothing_behind(
         ended = mouth.say(speech[number : number + length])
         assert (ended.error, ended.audio_s) == (None, length / RATE)
         if number == jobs // 4:
-            before = at_rest(mouth.sink)
-    after = at_rest(mouth.sink)
+            before = at_rest(mouth)
+    after = at_rest(mouth)
     mouth.close()
     assert before is not None
     print(f"{jobs} jobs, {way}: descriptors, threads and KiB {before} -> {after}")  # noqa: T201

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import wave
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from simulators import tiny_voice
+from simulators.output_bench import Rig
 from simulators.power_cut import cuts
 
 from daemon.cache import Phrase, PhraseCache
 from daemon.crashes import ENDS, Crashes
 from daemon.journal import Journal
+from device.format import RATE
 from engines import kokoro_backends, precision_report
 from engines.calibration import keep_speed, known_speed, processor
 from engines.durable import write_whole
@@ -113,6 +116,23 @@ def read_phrase(folder: Path) -> int:
     return int(phrase.samples[0])
 
 
+def write_render(folder: Path, number: int) -> None:
+    rig = Rig(folder, file_format="wav")
+    rig.begin(id="a", output="file")(np.full(RATE, number / 4, np.float32))
+    assert rig.end("a").error is None
+    rig.outputs.close()
+
+
+def read_render(folder: Path) -> int:
+    if not (folder / "a.wav").exists():
+        return 0
+    with wave.open(str(folder / "a.wav")) as file:
+        samples = np.frombuffer(file.readframes(file.getnframes()), "<i2")
+    assert samples.size == RATE
+    assert (samples == samples[-1]).all()
+    return int(samples[-1]) * 4 // 2**15
+
+
 def write_board(folder: Path, number: int) -> None:
     limits = {f"cpu{core}": ("1", "2") for core in range(50)}
     SnapshotFile(folder / "state.json").keep(Snapshot("boot", limits, emc_cap=None, mode=number))
@@ -133,6 +153,7 @@ KEPT = {
     "the precisions of a voice": Kept(write_report, read_report),
     "the precision of Kokoro": Kept(write_choice, read_choice),
     "a phrase": Kept(write_phrase, read_phrase),
+    "a rendered file": Kept(write_render, read_render),
     "the board's old clocks": Kept(write_board, read_board),
 }
 

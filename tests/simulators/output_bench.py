@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,10 +29,17 @@ def tone(frames: int) -> Samples:
 class Rig:
     """Outputs that write into a folder, and what they have told."""
 
-    def __init__(self, folder: Path, targets: tuple[str, ...] = (), **encoder: Any) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        folder: Path,
+        targets: tuple[str, ...] = (),
+        *,
+        file_format: Literal["wav", "opus"] = "opus",
+        **encoder: Any,  # noqa: ANN401
+    ) -> None:
         self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
         config = Config(
-            render=RenderConfig(folder=str(folder), file_format="opus"),
+            render=RenderConfig(folder=str(folder), file_format=file_format),
             encoder=EncoderConfig(**encoder),
             rtp=RtpConfig(targets=targets),
         )
