@@ -176,6 +176,17 @@ class TestCommands:
         controller.publish({"id": "a", "text": "Yes.", "reply_to": "answers/old"})
         assert json.loads(requester.next().payload)["event"] == "accepted"
 
+    def test_no_topic_that_a_client_thinks_up_keeps_us_off_the_broker(
+        self, daemon: DaemonProcess, controller: Controller
+    ) -> None:
+        for number, reply_to in enumerate(("a/\ufdd0", "a/\uffff", "/" * 500)):
+            controller.publish({"id": str(number), "text": "Yes.", "reply_to": reply_to})
+            assert controller.wait_for_final(str(number))[-1]["code"] == "reply_to"
+        events = controller.speak({"id": "a\ufdd0/b#", "text": "Yes.", "output": "stream"})
+        assert (events[-1]["event"], events[-1]["location"]) == ("finished", "speakd/bench/audio/a__b_")
+        assert controller.speak({"id": "after", "text": "Yes."})[-1]["event"] == "finished"
+        assert daemon.log.count("connected, MQTT 5") == 1
+
 
 def words(controller: Controller, command_id: str) -> list[Payload]:
     return [event for event in list(controller.events) if event["event"] == "word" and event["id"] == command_id]
