@@ -207,6 +207,7 @@ class Renderers:
                     chunks = order.framing.around(
                         chunks,
                         lambda sound: synthesizer.replay(pieces(sound, synthesizer.capacity), tally, stopped),
+                        tally,
                     )
                 for chunk in chunks:
                     try:
