@@ -104,6 +104,8 @@ class PlaybackStarted:
 
     id: str
     at: float
+    watermarked: bool = False
+    """See `Job`."""
 
 
 @dataclass(frozen=True, slots=True)

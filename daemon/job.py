@@ -20,6 +20,8 @@ class Job:
     """The frame at which it begins: beyond 0 it goes on after an interruption."""
     marks: bool = False
     """Whether each word is told as it is heard."""
+    watermarked: bool = False
+    """Whether its speech carries the watermark."""
     stopped: threading.Event = field(default_factory=threading.Event)
     """No more of it, at once."""
     yielding: threading.Event = field(default_factory=threading.Event)

@@ -222,7 +222,7 @@ class Player(Worker):
         self._bookmark = bisect_left(job.bookmarks, (job.start, ""))
         # In the middle of speech a sudden beginning would click.
         self._fader.gain = 0.0 if job.start else self._level.gain
-        self._post(PlaybackStarted(job.id, time.monotonic()))
+        self._post(PlaybackStarted(job.id, time.monotonic(), job.watermarked))
 
     def _write(self, job: Job, samples: Samples) -> None:
         """Write a chunk piece by piece, up to where it is stopped."""

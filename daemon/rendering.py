@@ -25,6 +25,7 @@ from device.realtime import give_way
 from engines.casting import Wish, direct
 from engines.errors import SpeechError
 from engines.lent import Lent
+from engines.missing_phonemes import MissingPhonemes
 from engines.shared_voices import SharedVoices
 from engines.shelf import Preferences
 from engines.synthesizer import Synthesizer, Tally, Utterance
@@ -116,6 +117,8 @@ class Renderers:
         self._idle_s = idle_s
         self._front = front
         self._watermark = watermark
+        self.missing: Final = MissingPhonemes()
+        """What voices lacked of what was rendered."""
         self._orders: queue.SimpleQueue[RenderOrder | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._going = threading.Event()
@@ -181,7 +184,7 @@ class Renderers:
 
     def _synthesizer(self) -> Synthesizer:
         pool = HostBufferPool(buffers=_BUFFERS, capacity=RENDER_FRAMES, limit_bytes=_BUFFERS_BYTES)
-        return Synthesizer(self._phonemizer, pool, front=self._front, watermark=self._watermark)
+        return Synthesizer(self._phonemizer, pool, None, self._front, self._watermark, self.missing)
 
     def _render(self, order: RenderOrder, synthesizer: Synthesizer) -> RenderEnded:
         tally, limiter = Tally(), Limiter()
@@ -226,7 +229,7 @@ class Renderers:
             tally.compute_s,
             error,
             tuple(tally.warnings),
-            mark_s=None if cut else tally.mark_s,
+            mark_s=tally.mark_s,
         )
 
 

@@ -6,6 +6,7 @@ import os
 import queue
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -96,6 +97,7 @@ class Service:
         'trt', which must not compute voices.
         """
         watermark = watermark_of(config)
+        self._watermarks = watermark is not None
         self._report = report
         self.inbox: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
         lexica = Lexica(Path(config.lexicon.folder), journal)
@@ -196,7 +198,8 @@ class Service:
 
     def vitals(self) -> Vitals:
         """Ask everybody for what telemetry tells of them. Once `start` is done."""
-        pool = self._engine.made.result().synthesizer.pool
+        synthesizer = self._engine.made.result().synthesizer
+        pool = synthesizer.pool
         free, total = self._engine.gpu_memory or (None, None)
         speaking, waiting, rendering = self.speaker.load
         return Vitals(
@@ -209,6 +212,7 @@ class Service:
             gpu_free_bytes=free,
             gpu_total_bytes=total,
             voices=self._engine.voices,
+            missing_phonemes=Counter(synthesizer.missing.counts) + Counter(self.renderers.missing.counts),
         )
 
     def verify(self, voice: str) -> None:
@@ -256,7 +260,8 @@ class Service:
 
     def _begin(self, waiting: Waiting) -> Job:
         command = waiting.command
-        job = Job(command.id, start=waiting.resume_at, marks=command.marks)
+        watermarked = self._watermarks and bool(command.written)  # sounds and chimes carry none
+        job = Job(command.id, start=waiting.resume_at, marks=command.marks, watermarked=watermarked)
         self._player.wake()
         if self._ducking is not None:
             self._ducking.begin()
