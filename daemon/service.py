@@ -19,7 +19,7 @@ from daemon.config import Config, packs_folder, phrases_folder, plans_folder, re
 from daemon.config_text_section import normalizer_of
 from daemon.engine_room import BUFFER_FRAMES, make_engines, preferences, watermark_of
 from daemon.errors import DaemonError
-from daemon.events import Event, Settings, VoiceInfo
+from daemon.events import Event, Settings
 from daemon.figures import Vitals
 from daemon.inbox import Inbox, Origin, PlaybackEnded, RenderEnded
 from daemon.job import Job
@@ -36,20 +36,22 @@ from daemon.renders import is_live
 from daemon.sampling import Sample
 from daemon.speaker import Bounds, Hands, Speaker
 from daemon.synthesis import Order, SynthesisThread
+from daemon.voice_list import voice_infos
 from daemon.worker import Worker
 from device.alsa import AlsaSink
 from device.memory import SAMPLE_BYTES
 from device.null import NullSink
 from device.sink import Sink
 from device.wav import WavSink
-from engines.families import abilities, load_for_many
-from engines.pack import BrokenPack, PackStore
+from engines.families import load_for_many
+from engines.pack import PackStore
 from engines.precedence import Precedence
 from engines.shared_backends import RenderOn, beside
 from engines.shared_voices import SharedVoices
 from engines.text.phonemes import Phonemizer
 from engines.text.reading import Front
 from engines.voice import Voice
+from engines.voice_memory import VoiceBudget
 from engines.voice_plans import RENDER_ROWS
 from power.mode import Decision
 
@@ -109,9 +111,12 @@ class Service:
         self._plans = plans_folder(config)
         self._render_on: RenderOn | None = None
         wanted = preferences(config, put_aside)
+        budget = VoiceBudget(wanted.voices_limit_bytes)
         self.renderers = Renderers(
             SharedVoices(
-                self._store, lambda pack: load_for_many(pack, self._precedence, self._render_on, wanted.engine)
+                self._store,
+                lambda pack: load_for_many(pack, self._precedence, self._render_on, wanted.engine),
+                budget,
             ),
             Phonemizer(config.limits.phonemes_timeout_s),
             wanted,
@@ -132,7 +137,7 @@ class Service:
         self._kept = self._make_cache(config) if config.cache.enabled else None
         self._recorder = self._make_recorder(config) if config.recorder.enabled else None
         self._engine = SynthesisThread(
-            partial(make_engines, config, self._phonemizer, self._precedence, put_aside, front, watermark),
+            partial(make_engines, config, self._phonemizer, self._precedence, put_aside, front, watermark, budget),
             self._player,
             self._kept,
             self.inbox.put,
@@ -147,7 +152,7 @@ class Service:
             cut=self._cut,
             render=self._render,
             apply=self._apply,
-            voices=self._voices,
+            voices=partial(voice_infos, self._store),
             lexica=lexica,
             adapt=self.outputs.set_quality,
             check=self.outputs.check,
@@ -327,20 +332,6 @@ class Service:
     def _apply(self, settings: Settings) -> None:
         self._player.set_volume(settings.volume, muted=settings.muted)
         self._report(settings)
-
-    def _voices(self) -> list[VoiceInfo]:
-        infos = [pack.info for pack in self._store.list() if not isinstance(pack, BrokenPack)]
-        return [
-            VoiceInfo(
-                name=info.name,
-                language=info.language,
-                speakers=tuple(info.speaker_names),
-                family=info.family,
-                streaming=abilities(info).streaming,
-                styles=abilities(info).styles,
-            )
-            for info in infos
-        ]
 
 
 def _bounds(config: Config) -> Bounds:
