@@ -51,6 +51,10 @@ class Waiting:
         """Bytes that its text takes."""
         return len(self.command.written.encode("utf-8", "surrogatepass"))
 
+    def repeating(self, sentences: int) -> Waiting:
+        """Give one that goes on so many sentences earlier; 1: at the beginning of the one where it stopped."""
+        return replace(self, resume_at=(*self.sentences[-sentences:], 0)[0]) if sentences else self
+
 
 class SpeakQueue:
     """Commands by priority, then by arrival; bounded by count and by bytes. For one thread."""

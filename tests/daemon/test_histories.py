@@ -190,7 +190,8 @@ class AnyHistory(RuleBasedStateMachine):
         self.sent += 1
         command = Speak(id=str(self.sent), **fields)
         self.truths[command.id] = Truth(command)
-        before = self.waiting_now() + [go.waiting for go in self.line]
+        over = {waiting_id for waiting_id, active in self.speaker._playback._ending.items() if not active.goes_on}
+        before = self.waiting_now() + [go.waiting for go in self.line if go.waiting.id not in over]
         self.handle(SpeakReceived(command, self.monotonic))
         if command.priority is Priority.NOTIFICATION and command.output == "speaker" and self.is_open(command.id):
             assert all(w.command.priority is Priority.NOTIFICATION for w in before if self.is_open(w.id))
@@ -226,9 +227,10 @@ class AnyHistory(RuleBasedStateMachine):
 
     # -- engine and player
 
-    @precondition(lambda self: self.line and not self.line[0].started and self.line[0].cut != "now")
+    @precondition(lambda self: self.line and not self.line[0].started)
     @rule()
     def start(self) -> None:
+        """The player begins; it may have been told to stop just then."""
         go = self.line[0]
         go.started = True
         self.truths[go.waiting.id].heard_in = self.life
