@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -135,8 +136,11 @@ class Destination:
 class FileDestination(Destination):
     """A file that has its name only once it is whole."""
 
-    def __init__(self, path: Path, part: str, dial: Dial, encoders: EncoderPool) -> None:
-        """`part`: the end of its name until then."""
+    def __init__(
+        self, path: Path, part: str, dial: Dial, encoders: EncoderPool, stopped: threading.Event | None = None
+    ) -> None:
+        """`part`: the end of its name until then. `stopped`: set by whoever no longer wants it."""
+        self._stopped = stopped or threading.Event()
         self._path = path
         self._suffix = part
         self._encoders = encoders
@@ -172,7 +176,8 @@ class FileDestination(Destination):
         super().begin()
 
     def finish(self, *, keep: bool) -> None:
-        """See `Destination.finish`."""
+        """See `Destination.finish`. What was stopped on the way is no file."""
+        keep = keep and not self._stopped.is_set()
         if keep and not self.begun:
             self.begin()  # nothing was to be said: a file without a sound says so
         try:

@@ -182,7 +182,8 @@ class Outputs:
     def _destination(self, command: Speak, stopped: threading.Event) -> Destination:
         dial = Dial(self._settings())
         if command.output == "file":
-            return FileDestination(self._folder / (file_name(command.id) + self._suffix), _PART, dial, self.encoders)
+            path = self._folder / (file_name(command.id) + self._suffix)
+            return FileDestination(path, _PART, dial, self.encoders, stopped)
         if command.output == "rtp":
             dial.settings = replace(dial.settings, loss_percent=self._config.rtp.loss_percent)
             target, utterance = self._target(command), RtpUtterance(stopped)

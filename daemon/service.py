@@ -31,7 +31,8 @@ from daemon.phrases import Kept
 from daemon.player import Player
 from daemon.queue import Waiting
 from daemon.recorder import Recorder
-from daemon.rendering import Renderers, RenderOrder
+from daemon.render_orders import RenderOrder
+from daemon.rendering import Renderers
 from daemon.renders import is_live
 from daemon.sampling import Sample
 from daemon.speaker import Bounds, Hands, Speaker
@@ -151,6 +152,7 @@ class Service:
             begin=self._begin,
             cut=self._cut,
             render=self._render,
+            drop=self.renderers.drop,
             apply=self._apply,
             voices=partial(voice_infos, self._store),
             lexica=lexica,

@@ -105,6 +105,8 @@ class Hands:
     """Make one stop: at once (True), or after its sentence."""
     render: Callable[[Waiting], tuple[Job, str]]
     """Start one that needs no loudspeaker; gives where its sound will be found."""
+    drop: Callable[[Job], bool]
+    """Have one of these end at once that nobody has begun; False where somebody has."""
     apply: Callable[[Settings], None]
     """Make settings effective, and report them."""
     voices: Callable[[], Sequence[VoiceInfo]]
@@ -144,7 +146,7 @@ class Speaker:
             cut=hands.cut,
             hold=Hold(bounds.lost_wait_s),
         )
-        self._renders = Renders(self._ledger, bounds.renders, hands.render)
+        self._renders = Renders(self._ledger, bounds.renders, hands.render, hands.drop)
         self._controls = Controls(
             self._playback,
             self._renders,
@@ -178,7 +180,7 @@ class Speaker:
     @property
     def next_deadline(self) -> float:
         """When a `Tick` is wanted, in seconds of `time.monotonic`; infinite where none is."""
-        return min(self._playback.next_deadline, self._controls.next_deadline)
+        return min(self._playback.next_deadline, self._renders.next_deadline, self._controls.next_deadline)
 
     @property
     def busy(self) -> int:
@@ -208,11 +210,13 @@ class Speaker:
         """Take note that the machine was suspended for so long, before the first message after that."""
         self._controls.slept(for_s)
         self._playback.slept(for_s, at.monotonic)
+        self._renders.slept(for_s)
 
     def handle(self, message: Inbox, at: Clock) -> None:
         """Make one transition at this time. Messages that concern nobody here are passed over."""
         now = at.monotonic
         self._playback.wake(now)
+        self._renders.expire(now)
         self._controls.expire(now)
         match message:
             case SpeakReceived():

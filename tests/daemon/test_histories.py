@@ -91,6 +91,7 @@ class AnyHistory(RuleBasedStateMachine):
         self.cancels = False
         self.line: list[Go] = []
         self.rendering: dict[str, Job] = {}
+        self.begun_renders: set[str] = set()
 
     @initialize()
     def power_on(self) -> None:
@@ -100,7 +101,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     def start_process(self) -> None:
         self.life += 1
-        self.line, self.rendering = [], {}
+        self.line, self.rendering, self.begun_renders = [], {}, set()
         self.journal._told.clear()
         self.accepted: dict[str, Waiting] = {}
         self.paused = False
@@ -109,6 +110,7 @@ class AnyHistory(RuleBasedStateMachine):
             begin=self.begin,
             cut=self.cut,
             render=self.render,
+            drop=self.drop,
             apply=self.apply,
             voices=list,
             lexica=Lexica(Path("/no/lexicon.d"), self.journal),
@@ -174,6 +176,13 @@ class AnyHistory(RuleBasedStateMachine):
         self.effect()
         job = self.rendering[waiting.id] = Job(waiting.id)
         return job, f"{waiting.id}.wav"
+
+    def drop(self, job: Job) -> bool:
+        """It ends at once where no thread has begun it: with the next step that ends a render."""
+        self.effect()
+        waiting = next(w for w in self.speaker._renders if w.id == job.id)
+        assert self.cancels or self.monotonic >= waiting.deadline, "there is still time"
+        return job.id not in self.begun_renders
 
     # -- commands
 
@@ -257,10 +266,16 @@ class AnyHistory(RuleBasedStateMachine):
     @rule(started=st.booleans(), error=st.sampled_from([None, None, SinkError("x.wav", "is full")]))
     def end_render(self, error: Exception | None, *, started: bool) -> None:
         command_id = next(iter(self.rendering))
-        if started:
+        if started and not self.rendering[command_id].stopped.is_set():
+            self.begun_renders.add(command_id)
             self.handle(RenderStarted(command_id, self.monotonic))
         if self.rendering.pop(command_id, None) is not None:
             self.handle(RenderEnded(command_id, self.monotonic, 1.0, 0.1, error))
+
+    @precondition(lambda self: self.rendering)
+    @rule()
+    def begin_render(self) -> None:
+        self.begun_renders.add(next(iter(self.rendering)))
 
     @rule(number=IDS)
     def told(self, number: int) -> None:

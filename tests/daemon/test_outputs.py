@@ -217,3 +217,14 @@ class TestRtp:
         assert [packet[1] & 0x7F for packet in packets] == [112, 112]
         heard = np.frombuffer(b"".join(packet[12:] for packet in packets), ">i2") / 32767
         np.testing.assert_allclose(heard, tone(PERIOD), atol=1e-4)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_what_was_cancelled_is_no_file(tmp_path: Path, *, begun: bool) -> None:
+    rig = Rig(tmp_path)
+    take = rig.begin(id="a", output="file")
+    if begun:
+        take(tone(RATE))
+    rig.stopped.set()
+    rig.end("a")
+    assert list(tmp_path.iterdir()) == []
