@@ -59,3 +59,12 @@ class Will:
 
     topic: str
     payload: str
+
+
+def packet_bytes(topic: str, payload: str | bytes, headers: Headers | None = None) -> int:
+    """Give how large a message is on the wire, at most: each string has up to five bytes before it."""
+    size = 32 + len(topic.encode()) + len(payload if isinstance(payload, bytes) else payload.encode())
+    if headers is not None:
+        size += 32 + len(headers.correlation) + len(headers.content_type)
+        size += sum(5 + len(word.encode()) for pair in headers.properties for word in pair)
+    return size
