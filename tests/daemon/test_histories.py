@@ -19,6 +19,7 @@ from daemon.commands import Cancel, Control, Pause, Priority, Resume, Skip, Spea
 from daemon.errors import PayloadError
 from daemon.events import FINAL, Event, Settings
 from daemon.inbox import (
+    AudioState,
     ControlReceived,
     Inbox,
     Origin,
@@ -42,7 +43,9 @@ from device.errors import SinkError
 
 STEPS: Final = int(os.environ.get("SPEAKD_STEPS", "3000"))
 STEPS_EACH: Final = 50
-BOUNDS: Final = Bounds(queue=5, queue_bytes=60, rate_per_s=5, burst=20, renders=2, speak_after_restart_s=60)
+BOUNDS: Final = Bounds(
+    queue=5, queue_bytes=60, rate_per_s=5, burst=20, renders=2, speak_after_restart_s=60, lost_wait_s=20
+)
 
 IDS = st.integers(1, 40)
 KEYS = st.sampled_from([None, None, "k", "l"])
@@ -259,8 +262,12 @@ class AnyHistory(RuleBasedStateMachine):
     def fall_silent(self, error: Exception | None, place: int) -> None:
         """Have the head of the line end: by itself, by an error, or where it was told to."""
         go = self.line.pop(0)
-        cut_at = max(go.job.start, place) if go.cut and place != 20 else None
-        self.handle(PlaybackEnded(go.waiting.id, self.monotonic, 1.0, error, None if error else cut_at))
+        cut_at = max(go.job.start, place) if (go.cut or error) and place != 20 else None
+        self.handle(PlaybackEnded(go.waiting.id, self.monotonic, 1.0, error, cut_at))
+
+    @rule(problem=st.sampled_from(["lost: gone", ""]))
+    def lose_or_find_the_loudspeaker(self, problem: str) -> None:
+        self.handle(AudioState(problem))
 
     @precondition(lambda self: self.rendering)
     @rule(started=st.booleans(), error=st.sampled_from([None, None, SinkError("x.wav", "is full")]))
@@ -289,6 +296,12 @@ class AnyHistory(RuleBasedStateMachine):
         self.monotonic += seconds
         self.wall += seconds
         self.handle(Tick())
+
+    @rule(seconds=st.sampled_from([5.0, 1000.0]))
+    def suspend(self, seconds: float) -> None:
+        """The machine sleeps, and its monotonic clock with it."""
+        self.wall += seconds
+        self.guarded(lambda: self.speaker.slept(seconds, self.clock()))
 
     @rule(seconds=st.sampled_from([-1e9, -3600.0, 3600.0, 1e9]))
     def set_clock(self, seconds: float) -> None:
@@ -324,7 +337,7 @@ class AnyHistory(RuleBasedStateMachine):
     def somebody_speaks_while_somebody_may(self) -> None:
         playback = self.speaker._playback if hasattr(self, "speaker") else None
         if playback is not None and not playback.paused and self.waiting_now():
-            assert self.line
+            assert self.line or playback._hold.holds(self.monotonic), "or waits for its loudspeaker"
 
     @invariant()
     def the_queue_is_bounded(self) -> None:
@@ -335,6 +348,7 @@ class AnyHistory(RuleBasedStateMachine):
         if not hasattr(self, "speaker"):
             return
         self.fuse = 0
+        self.handle(AudioState())
         self.handle(ControlReceived(Resume()))
         while self.line or self.rendering:
             for _ in range(len(self.line)):
