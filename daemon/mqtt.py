@@ -24,7 +24,7 @@ from daemon import broker_socket
 from daemon.backoff import MOST_DOUBLINGS, Backoff
 from daemon.config import MqttConfig
 from daemon.credentials import explained, first_line, tls_context
-from daemon.mqtt_codes import FAILURE, TAKEN_OVER, UNSUPPORTED_VERSION, WITH_WILL
+from daemon.mqtt_codes import FAILURE, TAKEN_OVER, UNSPECIFIED, UNSUPPORTED_VERSION, WITH_WILL
 from daemon.mqtt_types import Handlers, Headers, Received, Will, packet_bytes
 from daemon.patience import Patience
 
@@ -291,9 +291,13 @@ class Connection:
         self._patience.end()
         self._back_off(client)
         problem = ""
-        if reason.value == TAKEN_OVER or self._backoff.is_robbed:
+        robbed = self._backoff.is_robbed and not (reason.is_failure and reason.value != UNSPECIFIED)
+        if reason.value == TAKEN_OVER or robbed:
             problem = f"does somebody else connect as {self._client_id}? Give each device a device.name of its own"
             _LOG.error("the connection to the broker is taken away again and again: %s", problem)
+        elif self._backoff.is_robbed:
+            problem = f"the broker hangs up again and again: {reason}"
+            _LOG.error("%s", problem)
         elif reason.is_failure:
             _LOG.warning("the connection to the broker was lost: %s", reason)
         self._handlers.disconnected(problem)

@@ -7,6 +7,9 @@ from typing import Final
 WITH_WILL: Final = 4
 """MQTT 5, 3.14.2.1: 'Disconnect with Will Message'."""
 
+UNSPECIFIED: Final = 128
+"""MQTT 5, 3.14.2.1: 'Unspecified error'. paho's own word for a connection that was lost without one of the broker's."""
+
 UNSUPPORTED_VERSION: Final = 132
 """MQTT 5, 3.2.2.2: 'Unsupported Protocol Version'."""
 

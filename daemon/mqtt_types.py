@@ -43,7 +43,8 @@ class Handlers:
     subscribed: Callable[[str], None]
     """The broker has answered a subscription; told why it refuses it, or nothing."""
     disconnected: Callable[[str], None]
-    """The connection is gone; told what is wrong where somebody else uses our client id."""
+    """The connection is gone; told what is wrong where it is lost again and again: somebody else uses our
+    client id, or what the broker says."""
     protocol_refused: Callable[[], None]
     """The broker seems not to speak the version that was tried: `Connection.try_other_protocol`."""
     received: Callable[[Received], None]

@@ -68,7 +68,7 @@ class Condition:
     commands_problem: str = ""
     """Why no command comes; empty while they may."""
     connection_problem: str = ""
-    """What is wrong with the connection though it comes about: somebody else uses our client id."""
+    """What is wrong with the connection though it comes about: it is lost again and again."""
     journal_problem: str = ""
     """Why a crash would be followed by silence about what was accepted; empty where it would not."""
     realtime: Mapping[str, str] = field(default_factory=dict)
