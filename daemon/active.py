@@ -40,8 +40,17 @@ class Active:
     """Whether all of its samples exist."""
     stopping: bool = False
     """Whether it was told to stop at once."""
+    repeat_sentences: int = 0
+    """Of what falls silent and was told to go on already: how many sentences it says again then."""
 
     @property
     def heard(self) -> bool:
         """Tell whether any of it reached the output, in this go."""
         return self.heard_at is not None
+
+    @property
+    def goes_on(self) -> bool:
+        """Tell whether it is not over once it has fallen silent, for all that was asked so far."""
+        if self.cut is None or self.cut.why == "preempted":
+            return self.cut is None or self.waiting.command.resumes
+        return not self.cut.ends

@@ -142,7 +142,8 @@ class ControlCommand(Command):
     """What is done at once, or refused."""
 
     request: Name = Field(default_factory=new_id)
-    """The sender's name for this request, in its answer; made up where it is left out."""
+    """The sender's name for this request, in its answer; made up where it is left out. Each needs one of its own: the
+    same command with the same name again is a repetition, which is answered and not carried out again."""
 
 
 class Cancel(ControlCommand):

@@ -238,8 +238,8 @@ class MemoryConfig(Section):
         default=1024,
         ge=1,
         le=1048576,
-        description="Memory for loaded voices: beyond it the one unused for the longest is released, but never the one "
-        "that speaks; MiB",
+        description="Memory for loaded voices, those of renders too: beyond it those that nobody renders with and the "
+        "one unused for the longest are released, but never the one that speaks; MiB",
     )
 
 

@@ -74,15 +74,21 @@ class Controls:
         self._lexica = lexica
         self.settings = _recalled(journal)
         self._mode_until = math.inf
-        self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._answers: OrderedDict[str, tuple[Control, Answer]] = OrderedDict()
 
     def answer(self, command: Control, now: float) -> Answer:
-        """Carry a command out; one that comes again, by its `request`, is answered again and carried out once."""
-        answer = self._answers.get(command.request)
-        if answer is None:
-            answer = self._answers[command.request] = self._carry_out(command, now)
-            if len(self._answers) > _REMEMBERED:
-                self._answers.popitem(last=False)
+        """Carry a command out; one that comes again, the same by the same `request`, is answered again only.
+
+        A question is asked anew, whatever it is called: its answer is out of date soon.
+        """
+        if isinstance(command, QueueGet | VoicesGet | LexiconGet | Ping):
+            return self._carry_out(command, now)
+        known, answer = self._answers.pop(command.request, (None, None))
+        if known != command or answer is None:
+            answer = self._carry_out(command, now)
+        self._answers[command.request] = command, answer
+        if len(self._answers) > _REMEMBERED:
+            self._answers.popitem(last=False)
         return answer
 
     def _carry_out(self, command: Control, now: float) -> Answer:

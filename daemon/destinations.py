@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -138,9 +139,21 @@ class Destination:
 class FileDestination(Destination):
     """A file that has its name only once it is whole, also after a power cut."""
 
-    def __init__(self, path: Path, part: str, dial: Dial, encoders: EncoderPool, aside: Aside) -> None:
-        """`part`: the end of its name until then; `aside`: for what hangs where the folder's disk does."""
+    def __init__(
+        self,
+        path: Path,
+        part: str,
+        dial: Dial,
+        encoders: EncoderPool,
+        aside: Aside,
+        stopped: threading.Event | None = None,
+    ) -> None:
+        """`part`: the end of its name until then; `aside`: for what hangs where the folder's disk does.
+
+        `stopped`: set by whoever no longer wants it.
+        """
         self._aside = aside
+        self._stopped = stopped or threading.Event()
         self.is_complete = False
         """Whether all was done for it that can be, for better or worse."""
         self._path = path
@@ -178,7 +191,8 @@ class FileDestination(Destination):
         super().begin()
 
     def finish(self, *, keep: bool) -> None:
-        """See `Destination.finish`."""
+        """See `Destination.finish`. What was stopped on the way is no file."""
+        keep = keep and not self._stopped.is_set()
         if not (keep or self.begun):
             return
         if not self.begun:

@@ -20,6 +20,7 @@ from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.gaps import gaps
 from engines.text.phonemes import Phonemizer
 from engines.text.reading import Front
+from engines.voice_memory import VoiceBudget
 from engines.watermark_files import Watermark, open_watermark
 
 _LOG = logging.getLogger(__name__)
@@ -38,8 +39,11 @@ def make_engines(
     put_aside: str = "",
     front: Front | None = None,
     watermark: Watermark | None = None,
+    budget: VoiceBudget | None = None,
 ) -> Engines:
     """Open the GPU where there is one to be used, allocate the buffers, load and warm the default voice.
+
+    `budget`: see `VoiceShelf`.
 
     Whoever calls this must be the thread that uses and closes all of it. SpeechError where there is no usable default
     voice, or TensorRT is a must and cannot be; DeviceError where memory is lacking.
@@ -52,7 +56,7 @@ def make_engines(
             _rebuild(config, preferred, gpu, opened)
         pool = make_pool(config, gpu)
         opened.callback(pool.close)
-        shelf = VoiceShelf(PackStore(packs_folder(config)), preferred, gpu)
+        shelf = VoiceShelf(PackStore(packs_folder(config)), preferred, gpu, budget)
         opened.callback(shelf.close)
         front = front or Front(normalizer_of(config.text))
         synthesizer = Synthesizer(phonemizer, pool, precedence, front, watermark or watermark_of(config))

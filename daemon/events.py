@@ -321,7 +321,7 @@ class Status(_Payload):
     commands: str | None = None
     """'ok', or why the broker lets none through to us."""
     connection: str | None = None
-    """'ok', or what is wrong with it: somebody else uses our client id."""
+    """'ok', or why it is lost again and again: somebody else uses our client id, or what the broker says."""
     journal: str | None = None
     """'ok', or why what was accepted would be forgotten in a crash: a full disk."""
     crashes: str | None = None

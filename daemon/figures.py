@@ -50,6 +50,8 @@ class Vitals:
     disk: DiskState = field(default_factory=DiskState)
     voices: Mapping[str, Loads] = field(default_factory=dict)
     """Those that were loaded for the loudspeaker so far, by name."""
+    missing_phonemes: Mapping[str, int] = field(default_factory=dict)
+    """Those that voices lacked so far, by voice."""
     degraded: Mapping[str, str] = field(default_factory=dict)
     """Source of figures -> why it says less than it could."""
 
@@ -58,6 +60,7 @@ class Vitals:
 class _UnderWay:
     started_at: float | None = None
     ttfa_s: float | None = None
+    watermarked: bool = False
     stages: Stages | None = None
 
 
@@ -87,8 +90,9 @@ class Figures:
     def take(self, message: Inbox, now: float) -> None:
         """Count what a thread told."""
         match message:
-            case PlaybackStarted(command_id, at):
-                self._of(command_id).started_at = at
+            case PlaybackStarted(command_id, at, watermarked):
+                under_way = self._of(command_id)
+                under_way.started_at, under_way.watermarked = at, watermarked
                 self._speaking_since = at
             case PlaybackEnded(at=at, audio_s=audio_s):
                 self._stop_speaking(at)
@@ -96,7 +100,8 @@ class Figures:
             case SynthesisEnded():
                 self._synthesized(message, now)
             case RenderEnded(error=None, audio_s=audio_s, mark_s=float(mark_s)):
-                self._mark(mark_s, audio_s, now)
+                self._marked += 1
+                self._marking.add(mark_s, audio_s, now)
             case _:
                 pass
 
@@ -107,6 +112,7 @@ class Figures:
                 under_way = self._of(event.id)
                 under_way.ttfa_s = event.ttfa_ms / 1000
                 self.durations["whole"].add(event.ttfa_ms, now)
+                self._marked += under_way.watermarked  # now, for it may be interrupted, and be told once
                 self._settle(event.id, under_way, now)
             case Finished():
                 self._utterances += 1
@@ -164,6 +170,7 @@ class Figures:
             restarts=self._restarts,
             memory_mb=_memory(vitals, reading),
             disk=_disk(vitals.disk),
+            missing_phonemes=vitals.missing_phonemes,
             voices={name: _loads(voice) for name, voice in vitals.voices.items()},
             gpu_load=_rounded(reading.loads.get("gpu"), 3) if reading else None,
             cpu_load=_rounded(reading.loads.get("cpu"), 3) if reading else None,
@@ -194,17 +201,12 @@ class Figures:
         self._hits += message.cached
         self._cached.add(float(message.cached), 1.0, now)
         if message.mark_s is not None:
-            self._mark(message.mark_s, 0.0 if message.cached else message.audio_s, now)
+            self._marking.add(message.mark_s, 0.0 if message.cached else message.audio_s, now)
         if not message.cached:
             self._rtf.add(message.compute_s, message.audio_s, now)
         under_way = self._of(message.id)
         under_way.stages = stages
         self._settle(message.id, under_way, now)
-
-    def _mark(self, mark_s: float, audio_s: float, now: float) -> None:
-        """Count an utterance that carries the watermark; `audio_s` of it were marked now."""
-        self._marked += 1
-        self._marking.add(mark_s, audio_s, now)
 
     def _settle(self, command_id: str, found: _UnderWay, now: float) -> None:
         """Count the stages once all of them are known."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from device.format import PERIOD, RATE, Samples
 from device.memory import AudioChunk
+from engines.tally import Tally
 
 _MOST_HELD: Final = 3
 """Chunks that wait to learn whether they are the last: a renderer has one buffer more. The longest overlap, 200 ms, is
@@ -52,11 +53,17 @@ class Framing:
         return self.head.size + max(0, self.after.size - self.overlap)
 
     def around(
-        self, speech: Iterator[AudioChunk], play: Callable[[Samples], Iterator[AudioChunk]], start: int = 0
+        self,
+        speech: Iterator[AudioChunk],
+        play: Callable[[Samples], Iterator[AudioChunk]],
+        tally: Tally,
+        start: int = 0,
+        spoken: Callable[[int], None] = lambda _: None,
     ) -> Iterator[AudioChunk]:
         """Yield the chunks of all of it, from frame `start` on; whoever takes one releases it.
 
-        `play` gives samples as chunks, none once stopped. What overlaps is mixed into the memory of the speech.
+        `play` gives samples as chunks, none once stopped. What overlaps is mixed into the memory of the speech. `tally`
+        is that of speech and `play`. `spoken` is told where the speech has ended, before what follows that.
         """
         if start < self.lead:
             yield from play(self.head[start:])
@@ -69,13 +76,21 @@ class Framing:
                 tail = tail[mixed:]
                 held.append(chunk)
                 yield from self._no_longer_needed(held)
-            if tail.size:
+            end = tally.frames
+            overlap = min(self.overlap, end - self.lead)
+            tally.frames = max(end, start)
+            if end < self.lead + self.tail.size:  # a very short speech, over before the chime before it
+                while held:
+                    yield held.popleft()
                 yield from play(tail)
-            mixed = self._mix_end(held)
+                end, overlap = self.lead + self.tail.size, 0
+            after = self.after[max(0, start - (end - overlap)) :]
+            mixed = _mix_end(held, after, overlap - (self.after.size - after.size))
             while held:
                 yield held.popleft()
-            if mixed < self.after.size:
-                yield from play(self.after[mixed:])
+            spoken(end)
+            if mixed < after.size:
+                yield from play(after[mixed:])
         finally:
             for chunk in held:
                 chunk.release()
@@ -93,15 +108,16 @@ class Framing:
             held[0] = AudioChunk(buffer, samples[whole:])
             yield AudioChunk(buffer, samples[:whole])
 
-    def _mix_end(self, held: deque[AudioChunk]) -> int:
-        """Mix the beginning of `after` into the end of what is held; gives how many frames of it."""
-        total = sum(chunk.samples.size for chunk in held)
-        overlap = min(self.overlap, total)
-        at = total - overlap  # of the chunk at hand, where `after` begins
-        taken = 0
-        for chunk in held:
-            place = chunk.samples[min(max(0, at), chunk.samples.size) :]
-            np.add(place, self.after[taken : taken + place.size], out=place)
-            taken += place.size
-            at -= chunk.samples.size
-        return overlap
+
+def _mix_end(held: deque[AudioChunk], after: Samples, overlap: int) -> int:
+    """Mix the beginning of `after` into the last `overlap` frames that are held; gives how many frames of it."""
+    total = sum(chunk.samples.size for chunk in held)
+    overlap = min(max(0, overlap), total)
+    at = total - overlap  # of the chunk at hand, where `after` begins
+    taken = 0
+    for chunk in held:
+        place = chunk.samples[min(max(0, at), chunk.samples.size) :]
+        np.add(place, after[taken : taken + place.size], out=place)
+        taken += place.size
+        at -= chunk.samples.size
+    return overlap

@@ -104,6 +104,8 @@ class PlaybackStarted:
 
     id: str
     at: float
+    watermarked: bool = False
+    """See `Job`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +246,7 @@ class Disconnected:
     """The connection to the broker is gone; it is being made anew."""
 
     problem: str = ""
-    """What is worth telling about it: somebody else uses our client id."""
+    """What is worth telling about it: see `Handlers.disconnected`."""
 
 
 @dataclass(frozen=True, slots=True)

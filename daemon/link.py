@@ -53,6 +53,10 @@ _PACKET_HEAD: Final = 6
 
 _LONGEST_REPLY_TO: Final = 512
 
+_ANSWERS_GO: Final = (
+    "answers go to topics of up to 64 levels, without wildcards and control characters, that are none of speakd's own"
+)
+
 _PATIENCE: Final = 1.5
 """MQTT 5, 3.1.2.10: times the keep-alive after which a broker that has heard nothing closes the connection."""
 
@@ -197,7 +201,8 @@ class Link:
             origin = self._origin(message, message.reply_to)
             command = self._parse(message)
             if command.reply_to and not message.reply_to:
-                origin = self._origin(message, command.reply_to)
+                command_id = command.id if isinstance(command, Speak) else command.request
+                origin = self._origin(message, command.reply_to, command_id)
         except PayloadError as error:
             self._post(PayloadRefused(error, origin, message.acknowledge))
             return
@@ -206,9 +211,9 @@ class Link:
         else:
             self._post(ControlReceived(command, origin, message.acknowledge))
 
-    def _origin(self, message: Received, reply_to: str) -> Origin:
+    def _origin(self, message: Received, reply_to: str, command_id: str | None = None) -> Origin:
         if reply_to and (len(reply_to) > _LONGEST_REPLY_TO or not self.topics.may_answer(reply_to)):
-            raise PayloadError("reply_to", "answers go to topics without wildcards that are none of speakd's own")
+            raise PayloadError("reply_to", _ANSWERS_GO, command_id)
         return Origin(reply_to, message.correlation, message.properties)
 
     def _parse(self, message: Received) -> AnyCommand:

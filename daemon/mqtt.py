@@ -24,7 +24,8 @@ from daemon import broker_socket
 from daemon.backoff import MOST_DOUBLINGS, Backoff
 from daemon.config import MqttConfig
 from daemon.credentials import explained, first_line, tls_context
-from daemon.mqtt_types import Handlers, Headers, Received, Will
+from daemon.mqtt_codes import FAILURE, TAKEN_OVER, UNSPECIFIED, UNSUPPORTED_VERSION, WITH_WILL
+from daemon.mqtt_types import Handlers, Headers, Received, Will, packet_bytes
 from daemon.patience import Patience
 
 _LOG = logging.getLogger(__name__)
@@ -35,23 +36,11 @@ _OUTBOX: Final = 1000
 _LARGEST_PACKETS: Final = 4
 """Times the largest payload that is looked at: so much more is taken to be answered with a refusal, not beyond."""
 
-_WITH_WILL: Final = 4
-"""MQTT 5, 3.14.2.1: 'Disconnect with Will Message'."""
-
-_UNSUPPORTED_VERSION: Final = 132
-"""MQTT 5, 3.2.2.2: 'Unsupported Protocol Version'. paho gives the refusal of 3.1.1 the same number."""
-
-_TAKEN_OVER: Final = 142
-"""MQTT 5, 3.14.2.1: 'Session taken over'."""
-
 _MOST_PROPERTIES: Final = 16
 """User properties of one command that are given back; a trace has two or three."""
 
 _NEVER_S: Final = 3600
 """Before the next attempt to connect, where the process is about to end."""
-
-_FAILURE: Final = 128
-"""MQTT reason codes from here on are failures."""
 
 
 class _Client(paho.Client):
@@ -90,6 +79,8 @@ class Connection:
         self._was_connected = False
         self._was_answered = False
         """Whether there was a CONNACK on the present socket. For paho's thread."""
+        self._largest = math.inf
+        """Bytes of a packet that the broker takes, as it said last."""
         self._patience = Patience()
         self._backoff = Backoff(config.reconnect_min_s, config.reconnect_max_s)
         self._session = 0
@@ -135,9 +126,13 @@ class Connection:
     ) -> int | None:
         """Send, now or when the broker is back; gives the message's number, None where it was dropped.
 
-        With QoS 0, now or never.
+        With QoS 0, now or never. What is larger than the broker takes is dropped: it would hang up each time it came.
         Once `outbox` messages wait, new ones are dropped; those with a smaller `share` once that part of it is full.
         """
+        size = packet_bytes(topic, payload, headers)
+        if size > self._largest:
+            _LOG.warning("%d bytes for %s were dropped: the broker takes %d at most", size, topic, self._largest)
+            return None
         if share >= 1 or self._unacknowledged < self._outbox * share:
             self._unacknowledged += 1
             info = self._client.publish(topic, payload, qos=qos, retain=retain, properties=self._properties(headers))
@@ -183,7 +178,7 @@ class Connection:
                 self._client.disconnect()
             elif self._protocol == paho.MQTTv5:
                 _LOG.warning("the broker did not take the last message")
-                self._client.disconnect(ReasonCode(PacketTypes.DISCONNECT, identifier=_WITH_WILL))
+                self._client.disconnect(ReasonCode(PacketTypes.DISCONNECT, identifier=WITH_WILL))
             else:
                 _LOG.warning("the broker did not take the last message")
                 self._client.reconnect_delay_set(_NEVER_S, _NEVER_S)
@@ -250,11 +245,12 @@ class Connection:
         self._patience.end()
 
     def _on_connect(
-        self, _client: paho.Client, _userdata: object, _flags: object, reason: ReasonCode, _properties: object
+        self, _client: paho.Client, _userdata: object, _flags: object, reason: ReasonCode, properties: object
     ) -> None:
         self._patience.end()
         self._was_answered = True
-        if reason.value == _UNSUPPORTED_VERSION:
+        self._largest = getattr(properties, "MaximumPacketSize", math.inf)
+        if reason.value == UNSUPPORTED_VERSION:
             self._refuse_protocol()
         elif reason.is_failure:
             _LOG.warning("the broker refuses the connection: %s", reason)
@@ -295,9 +291,13 @@ class Connection:
         self._patience.end()
         self._back_off(client)
         problem = ""
-        if reason.value == _TAKEN_OVER or self._backoff.is_robbed:
+        robbed = self._backoff.is_robbed and not (reason.is_failure and reason.value != UNSPECIFIED)
+        if reason.value == TAKEN_OVER or robbed:
             problem = f"does somebody else connect as {self._client_id}? Give each device a device.name of its own"
             _LOG.error("the connection to the broker is taken away again and again: %s", problem)
+        elif self._backoff.is_robbed:
+            problem = f"the broker hangs up again and again: {reason}"
+            _LOG.error("%s", problem)
         elif reason.is_failure:
             _LOG.warning("the connection to the broker was lost: %s", reason)
         self._handlers.disconnected(problem)
@@ -307,7 +307,7 @@ class Connection:
     def _on_subscribe(
         self, _client: paho.Client, _userdata: object, _mid: int, reasons: list[ReasonCode], _properties: object
     ) -> None:
-        refused = [str(reason) for reason in reasons if reason.value >= _FAILURE]
+        refused = [str(reason) for reason in reasons if reason.value >= FAILURE]
         self._handlers.subscribed(", ".join(sorted(set(refused))))
 
     def _on_publish(self, client: paho.Client, _userdata: object, mid: int, *_: object) -> None:

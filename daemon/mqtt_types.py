@@ -43,7 +43,8 @@ class Handlers:
     subscribed: Callable[[str], None]
     """The broker has answered a subscription; told why it refuses it, or nothing."""
     disconnected: Callable[[str], None]
-    """The connection is gone; told what is wrong where somebody else uses our client id."""
+    """The connection is gone; told what is wrong where it is lost again and again: somebody else uses our
+    client id, or what the broker says."""
     protocol_refused: Callable[[], None]
     """The broker seems not to speak the version that was tried: `Connection.try_other_protocol`."""
     received: Callable[[Received], None]
@@ -59,3 +60,12 @@ class Will:
 
     topic: str
     payload: str
+
+
+def packet_bytes(topic: str, payload: str | bytes, headers: Headers | None = None) -> int:
+    """Give how large a message is on the wire, at most: each string has up to five bytes before it."""
+    size = 32 + len(topic.encode()) + len(payload if isinstance(payload, bytes) else payload.encode())
+    if headers is not None:
+        size += 32 + len(headers.correlation) + len(headers.content_type)
+        size += sum(5 + len(word.encode()) for pair in headers.properties for word in pair)
+    return size

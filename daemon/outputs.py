@@ -233,7 +233,7 @@ class Outputs:
         dial = Dial(self._settings())
         if command.output == "file":
             path = self._folder / (file_name(command.id) + self._suffix)
-            return FileDestination(path, _PART, dial, self.encoders, self._aside)
+            return FileDestination(path, _PART, dial, self.encoders, self._aside, stopped)
         if command.output == "rtp":
             dial.settings = replace(dial.settings, loss_percent=self._config.rtp.loss_percent)
             target, utterance = self._target(command), RtpUtterance(stopped)

@@ -82,7 +82,8 @@ class Playback:
     @property
     def interrupted(self) -> list[Waiting]:
         """Those that will go on: they wait, or are just falling silent."""
-        return [active.waiting for active in self._ending.values()] + [w for w in self.queue if w.begun]
+        ending = [active.waiting for active in self._ending.values() if active.goes_on]
+        return ending + [w for w in self.queue if w.begun]
 
     def check(self, waiting: Waiting) -> None:
         """PayloadError where there is no room for it, or, for a notification, something else speaks or waits."""
@@ -140,7 +141,8 @@ class Playback:
 
     def find(self, command_id: str) -> Waiting | None:
         """Give the one of this id that speaks, waits, or falls silent."""
-        return next((w for w in (self.current, *self.interrupted, *self.queue) if w and w.id == command_id), None)
+        ending = [active.waiting for active in self._ending.values()]
+        return next((w for w in (self.current, *ending, *self.queue) if w and w.id == command_id), None)
 
     def cancel(self, wanted: Callable[[Waiting], bool], by: str, now: float) -> list[str]:
         """End those that are `wanted`; gives their ids. What speaks has ended once it is silent."""
@@ -156,8 +158,10 @@ class Playback:
         return ids
 
     def skip(self, by: str, now: float) -> list[str]:
-        """End what speaks, or else what would go on next."""
+        """End what speaks, or else what would go on next; after one that is just falling silent, the next one."""
         target = self.current or next(iter(self.interrupted), None)
+        if target is None and self._ending and not self.paused:
+            target = next(iter(self.queue), None)
         return [] if target is None else self.cancel(lambda w: w.id == target.id, by, now)
 
     def pause(self, by: str) -> list[str]:
@@ -172,9 +176,10 @@ class Playback:
     def resume(self, repeat_sentences: int, now: float) -> list[str]:
         """Go on, from the word or from the beginning of a sentence."""
         self.paused = False
-        for waiting in self.queue.take(lambda w: w.begun and repeat_sentences > 0):
-            first = waiting.sentences[-repeat_sentences:][:1] or (0,)
-            self.queue.put(replace(waiting, resume_at=first[0]))
+        for waiting in self.queue.take(lambda w: w.begun):
+            self.queue.put(waiting.repeating(repeat_sentences))
+        for active in self._ending.values():
+            active.repeat_sentences = repeat_sentences
         ids = [waiting.id for waiting in self.interrupted]
         self.next(now)
         return ids
@@ -201,7 +206,7 @@ class Playback:
 
     def started(self, message: PlaybackStarted) -> None:
         """Take note that the first frame is on its way."""
-        active = self._current
+        active = self._ending.get(message.id, self._current)  # it may have been cut just before
         if active is None or active.waiting.id != message.id:
             return
         active.heard_at = message.at
@@ -287,7 +292,7 @@ class Playback:
         waiting, at = active.waiting, utc_of(message.at)
         if cut.why == "cancelled":
             self._ledger.end(waiting, Cancelled(id=waiting.id, time=at, by=cut.by))
-        elif cut.why == "superseded" or (cut.why == "preempted" and not waiting.command.resumes):
+        elif not active.goes_on:
             self._ledger.end(waiting, Superseded(id=waiting.id, time=at, by=cut.by))
         else:
             self._put_back(active, message.cut_at or 0, at, "paused" if cut.why == "paused" else "preempted", cut.by)
@@ -297,7 +302,8 @@ class Playback:
         waiting = active.waiting
         begun = waiting.begun or active.heard
         sentences = tuple(start for start in active.job.sentences if start <= resume_at)
-        self.queue.put(replace(waiting, begun=begun, resume_at=resume_at, sentences=sentences))
+        again = replace(waiting, begun=begun, resume_at=resume_at, sentences=sentences)
+        self.queue.put(again.repeating(active.repeat_sentences))
         if active.heard:
             at_s = round(seconds(resume_at), 3)
             self._tell(waiting, Interrupted(id=waiting.id, time=at, reason=reason, by=by, at_s=at_s))

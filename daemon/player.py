@@ -222,7 +222,7 @@ class Player(Worker):
         self._bookmark = bisect_left(job.bookmarks, (job.start, ""))
         # In the middle of speech a sudden beginning would click.
         self._fader.gain = 0.0 if job.start else self._level.gain
-        self._post(PlaybackStarted(job.id, time.monotonic()))
+        self._post(PlaybackStarted(job.id, time.monotonic(), job.watermarked))
 
     def _write(self, job: Job, samples: Samples) -> None:
         """Write a chunk piece by piece, up to where it is stopped."""
@@ -327,15 +327,14 @@ class Player(Worker):
         self._reset()
 
     def _ended(self, job: Job, at: float, error: Exception | None, *, cut: bool) -> PlaybackEnded:
-        """Say how it ended, and from where it may go on: the word in which it was stopped or the loudspeaker lost."""
+        """Say how it ended, and from where it may go on after it was stopped, or the loudspeaker lost."""
         unheard = 0
         if self._error is not None:
             self._position = max(job.start, self._position - self._ahead)
             unheard = _UNHEARD
         cut_at = None
         if error is None and (cut or self._error is not None):
-            word = bisect_right(job.words, self._position - unheard) - 1
-            cut_at = max(job.start, job.words[word]) if word >= 0 else job.start
+            cut_at = job.resume_at(self._position - unheard)
         return PlaybackEnded(job.id, at, seconds(self._position), error or self._error, cut_at)
 
     def _give_up(self, job: Job, error: SinkError) -> None:

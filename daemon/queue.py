@@ -51,6 +51,14 @@ class Waiting:
         """Bytes that its text takes."""
         return len(self.command.written.encode("utf-8", "surrogatepass"))
 
+    def aged(self, by_s: float) -> Waiting:
+        """Give it as if it had come so much earlier."""
+        return replace(self, received_at=self.received_at - by_s, deadline=self.deadline - by_s)
+
+    def repeating(self, sentences: int) -> Waiting:
+        """Give one that goes on so many sentences earlier; 1: at the beginning of the one where it stopped."""
+        return replace(self, resume_at=(*self.sentences[-sentences:], 0)[0]) if sentences else self
+
 
 class SpeakQueue:
     """Commands by priority, then by arrival; bounded by count and by bytes. For one thread."""
@@ -86,9 +94,7 @@ class SpeakQueue:
 
     def age(self, by_s: float) -> None:
         """Make all that wait older than the clock says, which stood still for so long."""
-        self._waiting = [
-            replace(w, received_at=w.received_at - by_s, deadline=w.deadline - by_s) for w in self._waiting
-        ]
+        self._waiting = [w.aged(by_s) for w in self._waiting]
 
     def pop(self, *, critical_only: bool = False) -> Waiting | None:
         """Take the next to speak, if any."""

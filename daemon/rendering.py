@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
-import queue
 import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Final
 
 from daemon.cache import pieces
-from daemon.errors import DaemonError, RenderQueueFullError, StoppedError
-from daemon.framing import Framing
+from daemon.errors import DaemonError, StoppedError
 from daemon.inbox import Inbox, RenderEnded
 from daemon.job import Job
+from daemon.render_orders import RenderOrder, RenderQueue
 from daemon.worker import Worker
 from device.errors import DeviceError
-from device.format import Samples, seconds
+from device.format import seconds
 from device.limiter import Limiter
 from device.memory import HostBufferPool
 from device.realtime import give_way
-from engines.casting import Wish, direct
+from engines.casting import direct
 from engines.errors import SpeechError
 from engines.lent import Lent
+from engines.missing_phonemes import MissingPhonemes
 from engines.shared_voices import SharedVoices
 from engines.shelf import Preferences
 from engines.synthesizer import Synthesizer, Tally, Utterance
@@ -44,44 +42,6 @@ IDLE_S: Final = 60.0
 
 _PAUSE_POLL_S: Final = 0.5
 """How long a paused order may take to notice that it is cancelled."""
-
-
-@dataclass(frozen=True, slots=True)
-class RenderOrder:
-    """What to render, how, and who takes the samples."""
-
-    job: Job
-    text: str
-    take: Callable[[Samples], None]
-    """Called in a render thread with all samples in order, at 48 kHz; the memory is valid during the call only.
-
-    A SpeechError, DeviceError, DaemonError or OSError that it raises ends the order, and stands in `RenderEnded`.
-    """
-    voice: str = ""
-    language: str | None = None
-    speaker: int | str | None = None
-    rate: float = 1.0
-    """2 is twice as fast as usual."""
-    gain: float = 1.0
-    seed: int | None = None
-    """None: as the owner prefers."""
-    live: bool = True
-    """Whether somebody listens to it as it is made. What is not live waits while rendering is paused."""
-    ssml: bool = False
-    """Whether the text is SSML."""
-    framing: Framing | None = None
-    """Chimes around it."""
-    style: str = ""
-    """A name or a blend."""
-    style_vector: str = ""
-    """In base64, in place of it."""
-
-    @property
-    def wish(self) -> Wish:
-        """What it asks of who speaks."""
-        return Wish(
-            self.voice, self.language, self.speaker, self.style, self.style_vector, gain=self.gain, rate=self.rate
-        )
 
 
 class Renderers:
@@ -112,14 +72,13 @@ class Renderers:
         self._phonemizer = phonemizer
         self._preferences = preferences
         self._post = post
-        self._capacity = capacity
         self._idle_s = idle_s
         self._front = front
         self._watermark = watermark
-        self._orders: queue.SimpleQueue[RenderOrder | None] = queue.SimpleQueue()
+        self.missing: Final = MissingPhonemes()
+        """What voices lacked of what was rendered."""
+        self._orders = RenderQueue(capacity)
         self._stopping = threading.Event()
-        self._going = threading.Event()
-        self._going.set()
         self.threads: Final[list[Worker]] = [_Renderer(f"renderer {i}", self._work, post) for i in range(threads)]
 
     def start(self) -> None:
@@ -129,30 +88,25 @@ class Renderers:
 
     def submit(self, order: RenderOrder) -> None:
         """Queue an order. RenderQueueFullError where too many wait, StoppedError after `stop`."""
-        if self._stopping.is_set():
-            raise StoppedError
-        if self._orders.qsize() >= self._capacity:
-            raise RenderQueueFullError(self._capacity)
         self._orders.put(order)
+
+    def drop(self, job: Job) -> bool:
+        """Have an order that no thread has begun end at once; gives whether that was so. From any thread."""
+        dropped = self._orders.remove(job)
+        if dropped:
+            self._post(RenderEnded(job.id, time.monotonic()))
+        return dropped
 
     def pause(self, *, paused: bool) -> None:
         """Have orders that are not live wait, between two windows too, or let them go on. From any thread."""
-        if paused:
-            self._going.clear()
-        else:
-            self._going.set()
+        self._orders.pause(paused=paused)
 
     def stop(self) -> None:
         """End the threads after the windows that they compute; orders that are not done fail. Idempotent."""
         self._stopping.set()
         self._phonemizer.close()
-        with contextlib.suppress(queue.Empty):
-            while True:
-                order = self._orders.get_nowait()
-                if order is not None:
-                    self._post(RenderEnded(order.job.id, time.monotonic(), error=StoppedError()))
-        for _ in self.threads:
-            self._orders.put(None)
+        for order in self._orders.close():
+            self._post(RenderEnded(order.job.id, time.monotonic(), error=StoppedError()))
 
     def free(self) -> None:
         """Free the voices, once the threads have ended; what a thread that hangs uses is left to it."""
@@ -164,24 +118,28 @@ class Renderers:
         synthesizer: Synthesizer | None = None
         while True:
             try:
-                order = self._orders.get(timeout=None if synthesizer is None else self._idle_s)
-            except queue.Empty:
+                order = self._orders.take(None if synthesizer is None else self._idle_s)
+            except TimeoutError:
                 synthesizer = None
                 self._voices.free_unused()
                 continue
             if order is None:
                 return
-            if synthesizer is None:
-                try:
-                    synthesizer = self._synthesizer()
-                except (SpeechError, DeviceError) as error:
-                    self._post(RenderEnded(order.job.id, time.monotonic(), error=error))
-                    continue
-            self._post(self._render(order, synthesizer))
+            synthesizer = self._serve(order, synthesizer)
+
+    def _serve(self, order: RenderOrder, synthesizer: Synthesizer | None) -> Synthesizer | None:
+        """Render an order, and give what it was done with: made now where there is none; None where it cannot be."""
+        try:
+            synthesizer = synthesizer or self._synthesizer()
+        except (SpeechError, DeviceError) as error:
+            self._post(RenderEnded(order.job.id, time.monotonic(), error=error))
+            return None
+        self._post(self._render(order, synthesizer))
+        return synthesizer
 
     def _synthesizer(self) -> Synthesizer:
         pool = HostBufferPool(buffers=_BUFFERS, capacity=RENDER_FRAMES, limit_bytes=_BUFFERS_BYTES)
-        return Synthesizer(self._phonemizer, pool, front=self._front, watermark=self._watermark)
+        return Synthesizer(self._phonemizer, pool, None, self._front, self._watermark, self.missing)
 
     def _render(self, order: RenderOrder, synthesizer: Synthesizer) -> RenderEnded:
         tally, limiter = Tally(), Limiter()
@@ -191,7 +149,10 @@ class Renderers:
         def stopped() -> bool:
             nonlocal cut
             cut = order.job.stopped.is_set() or self._stopping.is_set()
-            while not (cut or order.live or self._going.wait(_PAUSE_POLL_S)):
+            while self._orders.paused and not (cut or order.live):
+                other = self._orders.take_while_paused(_PAUSE_POLL_S)
+                if other is not None:  # all threads may have been at files when the pause began
+                    self._serve(other, None)
                 cut = order.job.stopped.is_set() or self._stopping.is_set()
             return cut
 
@@ -207,6 +168,7 @@ class Renderers:
                     chunks = order.framing.around(
                         chunks,
                         lambda sound: synthesizer.replay(pieces(sound, synthesizer.capacity), tally, stopped),
+                        tally,
                     )
                 for chunk in chunks:
                     try:
@@ -225,7 +187,7 @@ class Renderers:
             tally.compute_s,
             error,
             tuple(tally.warnings),
-            mark_s=None if cut else tally.mark_s,
+            mark_s=tally.mark_s,
         )
 
 

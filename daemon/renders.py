@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -19,13 +20,26 @@ class _Rendering:
     job: Job
     location: str
     cancelled_by: str = ""
+    settled: bool = False
+    """Whether it can expire no more: it was begun, or has."""
+    expired: bool = False
 
 
 class Renders:
     """Owns what is being rendered, or waits for it, in the order of arrival. Pure, as `Playback` is."""
 
-    def __init__(self, ledger: Ledger, capacity: int, render: Callable[[Waiting], tuple[Job, str]]) -> None:
-        """`render` queues one for the render threads, and says where its sound will be found."""
+    def __init__(
+        self,
+        ledger: Ledger,
+        capacity: int,
+        render: Callable[[Waiting], tuple[Job, str]],
+        drop: Callable[[Job], bool],
+    ) -> None:
+        """`render` queues one for the render threads, and says where its sound will be found.
+
+        `drop` has one end at once that no thread has begun; False where one has.
+        """
+        self._drop = drop
         self._ledger = ledger
         self._capacity = capacity
         self._render = render
@@ -44,6 +58,25 @@ class Renders:
         """Give how many somebody listens to while they are made."""
         return sum(is_live(rendering.waiting) for rendering in self._active.values())
 
+    @property
+    def next_deadline(self) -> float:
+        """When the first of those that may still wait expires; infinite where none does."""
+        return min((r.waiting.deadline for r in self._active.values() if not r.settled), default=math.inf)
+
+    def expire(self, now: float) -> None:
+        """Have those end whose time is over and that were not begun."""
+        for rendering in self._active.values():
+            if rendering.waiting.deadline <= now and not rendering.settled:
+                rendering.settled = True
+                rendering.expired = self._drop(rendering.job)
+                if rendering.expired:
+                    rendering.job.stopped.set()
+
+    def slept(self, for_s: float) -> None:
+        """Take note that the clock stood still: who waits has waited for that long too."""
+        for rendering in self._active.values():
+            rendering.waiting = rendering.waiting.aged(for_s)
+
     def check(self, waiting: Waiting) -> None:
         """PayloadError `queue_full` where there is no room for one more."""
         if len(self._active) >= self._capacity:
@@ -59,6 +92,7 @@ class Renders:
         rendering = self._active.get(message.id)
         if rendering is not None:
             waiting = rendering.waiting
+            rendering.settled = True
             ttfa_ms = milliseconds(message.at - waiting.received_at)
             rendering.location = message.location or rendering.location
             started = Started(
@@ -80,6 +114,8 @@ class Renders:
             self._ledger.fail(waiting, message.error)
         elif rendering.cancelled_by:
             self._ledger.end(waiting, Cancelled(id=waiting.id, time=at, by=rendering.cancelled_by))
+        elif rendering.expired:
+            self._ledger.expire(waiting, message.at)
         else:
             finished = Finished(
                 id=waiting.id,
@@ -99,6 +135,7 @@ class Renders:
         for rendering in found:
             rendering.cancelled_by = rendering.cancelled_by or by
             rendering.job.stopped.set()
+            self._drop(rendering.job)
         return [rendering.waiting.id for rendering in found]
 
     def stop(self) -> None:

@@ -6,6 +6,7 @@ import os
 import queue
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from daemon.config import Config, packs_folder, phrases_folder, plans_folder, re
 from daemon.config_text_section import normalizer_of
 from daemon.engine_room import BUFFER_FRAMES, make_engines, preferences, watermark_of
 from daemon.errors import DaemonError
-from daemon.events import Event, Settings, VoiceInfo
+from daemon.events import Event, Settings
 from daemon.figures import Vitals
 from daemon.inbox import Inbox, Origin, PlaybackEnded, RenderEnded
 from daemon.job import Job
@@ -30,25 +31,28 @@ from daemon.phrases import Kept
 from daemon.player import Player
 from daemon.queue import Waiting
 from daemon.recorder import Recorder
-from daemon.rendering import Renderers, RenderOrder
+from daemon.render_orders import RenderOrder
+from daemon.rendering import Renderers
 from daemon.renders import is_live
 from daemon.sampling import Sample
 from daemon.speaker import Bounds, Hands, Speaker
 from daemon.synthesis import Order, SynthesisThread
+from daemon.voice_list import voice_infos
 from daemon.worker import Worker
 from device.alsa import AlsaSink
 from device.memory import SAMPLE_BYTES
 from device.null import NullSink
 from device.sink import Sink
 from device.wav import WavSink
-from engines.families import abilities, load_for_many
-from engines.pack import BrokenPack, PackStore
+from engines.families import load_for_many
+from engines.pack import PackStore
 from engines.precedence import Precedence
 from engines.shared_backends import RenderOn, beside
 from engines.shared_voices import SharedVoices
 from engines.text.phonemes import Phonemizer
 from engines.text.reading import Front
 from engines.voice import Voice
+from engines.voice_memory import VoiceBudget
 from engines.voice_plans import RENDER_ROWS
 from power.mode import Decision
 
@@ -96,6 +100,7 @@ class Service:
         'trt', which must not compute voices.
         """
         watermark = watermark_of(config)
+        self._watermarks = watermark is not None
         self._report = report
         self.inbox: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
         lexica = Lexica(Path(config.lexicon.folder), journal)
@@ -107,9 +112,12 @@ class Service:
         self._plans = plans_folder(config)
         self._render_on: RenderOn | None = None
         wanted = preferences(config, put_aside)
+        budget = VoiceBudget(wanted.voices_limit_bytes)
         self.renderers = Renderers(
             SharedVoices(
-                self._store, lambda pack: load_for_many(pack, self._precedence, self._render_on, wanted.engine)
+                self._store,
+                lambda pack: load_for_many(pack, self._precedence, self._render_on, wanted.engine),
+                budget,
             ),
             Phonemizer(config.limits.phonemes_timeout_s),
             wanted,
@@ -130,7 +138,7 @@ class Service:
         self._kept = self._make_cache(config) if config.cache.enabled else None
         self._recorder = self._make_recorder(config) if config.recorder.enabled else None
         self._engine = SynthesisThread(
-            partial(make_engines, config, self._phonemizer, self._precedence, put_aside, front, watermark),
+            partial(make_engines, config, self._phonemizer, self._precedence, put_aside, front, watermark, budget),
             self._player,
             self._kept,
             self.inbox.put,
@@ -144,8 +152,9 @@ class Service:
             begin=self._begin,
             cut=self._cut,
             render=self._render,
+            drop=self.renderers.drop,
             apply=self._apply,
-            voices=self._voices,
+            voices=partial(voice_infos, self._store),
             lexica=lexica,
             adapt=self.outputs.set_quality,
             check=self.outputs.check,
@@ -196,7 +205,8 @@ class Service:
 
     def vitals(self) -> Vitals:
         """Ask everybody for what telemetry tells of them. Once `start` is done."""
-        pool = self._engine.made.result().synthesizer.pool
+        synthesizer = self._engine.made.result().synthesizer
+        pool = synthesizer.pool
         free, total = self._engine.gpu_memory or (None, None)
         speaking, waiting, rendering = self.speaker.load
         return Vitals(
@@ -209,6 +219,7 @@ class Service:
             gpu_free_bytes=free,
             gpu_total_bytes=total,
             voices=self._engine.voices,
+            missing_phonemes=Counter(synthesizer.missing.counts) + Counter(self.renderers.missing.counts),
         )
 
     def verify(self, voice: str) -> None:
@@ -257,7 +268,8 @@ class Service:
 
     def _begin(self, waiting: Waiting) -> Job:
         command = waiting.command
-        job = Job(command.id, start=waiting.resume_at, marks=command.marks)
+        watermarked = self._watermarks and bool(command.written)  # sounds and chimes carry none
+        job = Job(command.id, start=waiting.resume_at, marks=command.marks, watermarked=watermarked)
         self._player.wake()
         if self._ducking is not None:
             self._ducking.begin()
@@ -323,20 +335,6 @@ class Service:
     def _apply(self, settings: Settings) -> None:
         self._player.set_volume(settings.volume, muted=settings.muted)
         self._report(settings)
-
-    def _voices(self) -> list[VoiceInfo]:
-        infos = [pack.info for pack in self._store.list() if not isinstance(pack, BrokenPack)]
-        return [
-            VoiceInfo(
-                name=info.name,
-                language=info.language,
-                speakers=tuple(info.speaker_names),
-                family=info.family,
-                streaming=abilities(info).streaming,
-                styles=abilities(info).styles,
-            )
-            for info in infos
-        ]
 
 
 def _bounds(config: Config) -> Bounds:

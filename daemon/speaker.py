@@ -68,7 +68,7 @@ class Condition:
     commands_problem: str = ""
     """Why no command comes; empty while they may."""
     connection_problem: str = ""
-    """What is wrong with the connection though it comes about: somebody else uses our client id."""
+    """What is wrong with the connection though it comes about: it is lost again and again."""
     journal_problem: str = ""
     """Why a crash would be followed by silence about what was accepted; empty where it would not."""
     realtime: Mapping[str, str] = field(default_factory=dict)
@@ -105,6 +105,8 @@ class Hands:
     """Make one stop: at once (True), or after its sentence."""
     render: Callable[[Waiting], tuple[Job, str]]
     """Start one that needs no loudspeaker; gives where its sound will be found."""
+    drop: Callable[[Job], bool]
+    """Have one of these end at once that nobody has begun; False where somebody has."""
     apply: Callable[[Settings], None]
     """Make settings effective, and report them."""
     voices: Callable[[], Sequence[VoiceInfo]]
@@ -144,7 +146,7 @@ class Speaker:
             cut=hands.cut,
             hold=Hold(bounds.lost_wait_s),
         )
-        self._renders = Renders(self._ledger, bounds.renders, hands.render)
+        self._renders = Renders(self._ledger, bounds.renders, hands.render, hands.drop)
         self._controls = Controls(
             self._playback,
             self._renders,
@@ -178,7 +180,8 @@ class Speaker:
     @property
     def next_deadline(self) -> float:
         """When a `Tick` is wanted, in seconds of `time.monotonic`; infinite where none is."""
-        return min(self._playback.next_deadline, self._controls.next_deadline, self._journal.due)
+        parts = (self._playback, self._renders, self._controls)
+        return min(self._journal.due, *(part.next_deadline for part in parts))
 
     @property
     def busy(self) -> int:
@@ -208,12 +211,14 @@ class Speaker:
         """Take note that the machine was suspended for so long, before the first message after that."""
         self._controls.slept(for_s)
         self._playback.slept(for_s, at.monotonic)
+        self._renders.slept(for_s)
 
     def handle(self, message: Inbox, at: Clock) -> None:
         """Make one transition at this time. Messages that concern nobody here are passed over."""
         now = at.monotonic
         self._journal.recover()
         self._playback.wake(now)
+        self._renders.expire(now)
         self._controls.expire(now)
         match message:
             case SpeakReceived():

@@ -228,6 +228,10 @@ class SynthesisThread(Worker):
             """Give samples that exist already as chunks."""
             return self._synthesizer.replay(pieces(samples, self._synthesizer.capacity), tally, stopped)
 
+        def spoken(end: int) -> None:
+            if not stopped():  # else it is the speech that was cut there
+                job.last_word_end.append(end)
+
         try:
             script = script_of(order.text, ssml=order.ssml)
             script, casting = direct(script, order.wish, self._shelf, tally.warn)
@@ -235,6 +239,7 @@ class SynthesisThread(Worker):
             utterance = Utterance(script, casting.delivery, self._shelf.seed, casting.volume)
             if order.clip is not None:
                 phrase = Lookup.of_clip(order.clip)
+                job.last_word_end.append(lead)
             else:
                 phrase = self._phrases.find(utterance, voice, again=job.start > 0) if order.cache else NOT_KEPT
             if phrase.recording is None:
@@ -249,7 +254,7 @@ class SynthesisThread(Worker):
                 chunks = sound(phrase.recording.samples[skipped:])
             chunks = self._phrases.recorded(chunks, phrase)
             if order.framing is not None:
-                chunks = order.framing.around(chunks, sound, job.start)
+                chunks = order.framing.around(chunks, sound, tally, job.start, spoken)
             if self._recorder is not None:
                 chunks = self._recorder.tape(Said(job.id, order.text, voice.info.name), chunks, job.stopped.is_set)
             for chunk in chunks:

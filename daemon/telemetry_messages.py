@@ -147,9 +147,13 @@ class Telemetry(Model):
     encoder_drops: int | None = None
     """Pieces of streams that were lost, since the start."""
     watermarked: int = 0
-    """Utterances that carry the watermark, since the start: kept phrases, files and streams too."""
+    """Utterances that carry the watermark, since the start: kept phrases, files and streams too, and what was
+    interrupted or cancelled while it was heard."""
     watermark_rtf: float | None = None
     """Time that the watermark took per time of speech, of the last hour; null where nothing was marked."""
+    missing_phonemes: Mapping[str, int] = Field(default_factory=dict)
+    """By voice, how many phonemes it was to say and does not know, each counted once a sentence, since the start: they
+    are left out. Empty where none was missing. A kept phrase counts when it is computed."""
     queue: int
     """Waiting for the loudspeaker."""
     rendering: int

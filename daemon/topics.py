@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -9,6 +10,17 @@ from daemon.commands import COMMANDS, AnyCommand, Speak
 
 _FILTERS: Final = ("speak", "cancel", "pause", "resume", "skip", "ping", "+/set", "+/get", "stream/quality")
 """Subscribed to under each scope: nothing that we publish ourselves matches one."""
+
+_NO_TOPIC: Final = re.compile(
+    r"[+#\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
+    + "".join(chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
+    + "]"
+)
+"""Wildcards, and what MQTT 5 (1.5.4) lets a broker hang up for in a topic: control characters and non-characters. Sent
+again after each hang-up, one such message would keep us off the broker for good."""
+
+_DEEPEST: Final = 64
+"""Levels of a topic to answer on. mosquitto hangs up at more than 200, EMQX at more than 128."""
 
 _RENDER: Final = "render"
 _SHARE: Final = "$share/speakd-render"
@@ -57,9 +69,13 @@ class Topics:
 
     def audio(self, command_id: str) -> str:
         """Give the topic on which a stream is published: the id, as far as a topic may hold it."""
-        return f"{self._audio}/{''.join(c if c not in '/+#' else '_' for c in command_id)}"
+        return f"{self._audio}/{_NO_TOPIC.sub('_', command_id).replace('/', '_')}"
 
     def may_answer(self, reply_to: str) -> bool:
-        """Tell whether this is a topic to publish answers on: none of ours, where they would be taken for commands."""
-        wild = any(c in reply_to for c in "+#\0")
-        return not wild and not reply_to.startswith(("$", self._prefix + "/"))
+        """Tell whether this is a topic to publish answers on: one that every broker takes, and none of ours.
+
+        There they would be taken for commands.
+        """
+        if _NO_TOPIC.search(reply_to) or reply_to.count("/") >= _DEEPEST:
+            return False
+        return not reply_to.startswith(("$", self._prefix + "/"))

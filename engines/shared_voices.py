@@ -23,6 +23,7 @@ from engines.vocoder import FreeVocoder
 from engines.vocoder_checked import CheckedVocoder
 from engines.vocoder_fixed import FixedVocoder
 from engines.voice import Voice
+from engines.voice_memory import VoiceBudget, file_bytes, measured
 from engines.windows import Speed
 
 NOBODY_WAITS: Final = Speed(0.0, 1.0)
@@ -30,6 +31,9 @@ NOBODY_WAITS: Final = Speed(0.0, 1.0)
 
 _MOST_LOADED: Final = 2
 """Of those that nobody speaks with: one thread of two languages in turn loads each once."""
+
+
+_RENDERED: Final = "rendered"
 
 
 class SharedVoice(Protocol):
@@ -125,15 +129,24 @@ def _patient_vocoder(pack: Pack, precedence: Precedence) -> PatientEngine:
 @dataclass(slots=True)
 class _Entry:
     voice: SharedVoice
+    bytes: int
     users: int = 0
 
 
 class SharedVoices:
-    """Loads voices when they are asked for and keeps some for the next time. Thread-safe."""
+    """Loads voices when they are asked for and keeps some for the next time. Thread-safe.
 
-    def __init__(self, store: PackStore, load: Callable[[AnyPack], SharedVoice]) -> None:
+    Within the budget, which they share with what is heard: beyond it none is kept, and only what somebody renders with
+    is there all the same.
+    """
+
+    def __init__(
+        self, store: PackStore, load: Callable[[AnyPack], SharedVoice], budget: VoiceBudget | None = None
+    ) -> None:
         self.store: Final = store
         self._load = load
+        self._budget = budget or VoiceBudget(None)
+        self._budget.spare = self._spare
         self._lock = threading.Lock()
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
@@ -147,7 +160,9 @@ class SharedVoices:
         with self._lock:
             entry = self._entries.get(name)
             if entry is None:
-                entry = self._entries[name] = _Entry(self._load(self.store.open(name)))
+                pack = self.store.open(name)
+                self._free(_MOST_LOADED, file_bytes(pack))
+                entry = self._entries[name] = _Entry(*measured(pack, self._load))
             self._entries.move_to_end(name)
             entry.users += 1
             self._free(_MOST_LOADED)
@@ -164,10 +179,25 @@ class SharedVoices:
         with self._lock:
             self._free(0)
 
-    def _free(self, keep: int) -> None:
+    def _spare(self, coming: int) -> None:
+        """See `VoiceBudget.spare`. Who loads one holds the lock for long, and sees to the budget itself then."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._free(_MOST_LOADED, coming)
+            finally:
+                self._lock.release()
+
+    def _free(self, keep: int, coming: int = 0) -> None:
+        """Free the longest unused, beyond so many; and while, with so many bytes to come, the budget is exceeded."""
+        self._note()
         unused = [name for name, entry in self._entries.items() if not entry.users]
-        gone = unused[: max(0, len(unused) - keep)]
-        for name in gone:
-            self._entries.pop(name).voice.close()
+        gone = False
+        while unused and (len(unused) > keep or self._budget.is_exceeded(coming)):
+            self._entries.pop(unused.pop(0)).voice.close()
+            self._note()
+            gone = True
         if gone:
             trim()
+
+    def _note(self) -> None:
+        self._budget.take(_RENDERED, sum(entry.bytes for entry in self._entries.values()))

@@ -17,7 +17,7 @@ from engines.styles import Style
 from engines.text.gaps import NO_GAPS, Gaps
 from engines.vits import Delivery
 from engines.voice import Voice
-from engines.voice_memory import LoadedVoices, Loads
+from engines.voice_memory import LoadedVoices, Loads, VoiceBudget
 
 _LOG = logging.getLogger(__name__)
 
@@ -93,12 +93,17 @@ def unmet(store: PackStore, wanted: Preferences) -> list[str]:
 class VoiceShelf:
     """Loads voices when they are first asked for and keeps as many as the budget lets it. For one thread."""
 
-    def __init__(self, store: PackStore, preferences: Preferences, gpu: Gpu | None = None) -> None:
-        """Load voices of `store`; on `gpu`, for as long as that is open, where it is the quickest."""
+    def __init__(
+        self, store: PackStore, preferences: Preferences, gpu: Gpu | None = None, budget: VoiceBudget | None = None
+    ) -> None:
+        """Load voices of `store`; on `gpu`, for as long as that is open, where it is the quickest.
+
+        `budget`: where others have voices too; else what is preferred is for these.
+        """
         self.store: Final = store
         self.preferences: Final = preferences
         self._gpu = gpu
-        self._loaded: Final = LoadedVoices(preferences.voices_limit_bytes)
+        self._loaded: Final = LoadedVoices(budget or VoiceBudget(preferences.voices_limit_bytes))
         self.seed: Final = preferences.seed
         self.styles: Final = preferences.styles
         self.preload: Final = preferences.preload

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
@@ -17,6 +16,7 @@ from device.format import PERIOD, RATE, Samples
 from device.heap import trim
 from device.memory import AudioChunk, Buffer, BufferPool
 from engines.errors import excerpt
+from engines.missing_phonemes import MissingPhonemes
 from engines.precedence import Precedence
 from engines.runtime.ort import giving_back
 from engines.spoken import Piece
@@ -30,11 +30,6 @@ from engines.voice import Voice
 from engines.watermark_files import Watermark
 
 __all__ = ["Cast", "Synthesizer", "Tally", "Utterance"]
-
-_LOG = logging.getLogger(__name__)
-
-_MOST_MISSED: Final = 100
-"""Phonemes that are told of: a voice that takes characters could be sent a million that it lacks."""
 
 _SHORT_IDS: Final = 8
 """Phoneme ids of the least that a voice can say."""
@@ -88,10 +83,12 @@ class Synthesizer:
         precedence: Precedence | None = None,
         front: Front | None = None,
         watermark: Watermark | None = None,
+        missing: MissingPhonemes | None = None,
     ) -> None:
         """`precedence`: within its `urgent`, others may compute while this one waits for a buffer.
 
-        `front`: how the owner wants texts to be read. `watermark`: what all speech is to carry.
+        `front`: how the owner wants texts to be read. `watermark`: what all speech is to carry. `missing`: who counts
+        what voices lack, where several synthesizers do so together.
         """
         self._reader = Reader(phonemizer, front)
         self._clip = (front or Front()).clip
@@ -100,7 +97,7 @@ class Synthesizer:
         self._precedence = precedence
         self.watermark: Final = watermark
         self._marker = watermark.marker() if watermark else None
-        self._missed: set[tuple[str, str]] = set()
+        self.missing: Final = missing or MissingPhonemes()
         self.capacity: Final = pool.capacity
         """Frames of the largest chunk."""
         self.frugal = False
@@ -324,16 +321,9 @@ class Synthesizer:
                 tally.text_s += time.perf_counter() - begun
             for number, sentence in enumerate(sentences, start=1):
                 ids, unknown = voice.ids(sentence.phonemes)
-                self._tell_missing(info.name, unknown)
+                self.missing.note(info.name, unknown)
                 sounds = len(unknown) < len(set(sentence.phonemes))
                 if sounds or sentence.marks:
                     yield sentence, ids if sounds else [], number < len(sentences) or another
             if not another:
                 return
-
-    def _tell_missing(self, voice: str, phonemes: list[str]) -> None:
-        """Log once for each phoneme that a voice lacks: it is left out of everything that is said."""
-        for phoneme in phonemes:
-            if (voice, phoneme) not in self._missed and len(self._missed) < _MOST_MISSED:
-                self._missed.add((voice, phoneme))
-                _LOG.warning("voice %s has no phoneme %r, which is left out", voice, phoneme)

@@ -195,6 +195,7 @@ def _metrics(device: str, snapshot: Snapshot) -> Iterator[Metric]:
             counter.add_metric([device], value)
             yield counter
     yield from _voices(device, figures)
+    yield _by_voice(device, "missing_phonemes", "That a voice does not know, left out", figures.missing_phonemes)
     for name, text, value in _values(figures):
         if value is not None:
             yield _gauge(device, name, text, {"": value})
@@ -252,10 +253,14 @@ def _voices(device: str, figures: Telemetry) -> Iterator[Metric]:
         "releases": ("How often others took its memory", {name: voice.releases for name, voice in voices}),
     }
     for end, (text, counts) in counters.items():
-        counter = CounterMetricFamily(f"speakd_voice_{end}", text, labels=["device", "voice"])
-        for name, count in counts.items():
-            counter.add_metric([device, name], count)
-        yield counter
+        yield _by_voice(device, f"voice_{end}", text, counts)
+
+
+def _by_voice(device: str, name: str, text: str, counts: Mapping[str, float]) -> Metric:
+    counter = CounterMetricFamily(f"speakd_{name}", text, labels=["device", "voice"])
+    for voice, count in counts.items():
+        counter.add_metric([device, voice], count)
+    return counter
 
 
 def _values(figures: Telemetry) -> list[tuple[str, str, float | None]]:

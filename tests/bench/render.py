@@ -33,7 +33,8 @@ from conftest import import_default_voice
 from daemon.inbox import Inbox, PlaybackEnded, PlaybackStarted, RenderEnded
 from daemon.job import Job
 from daemon.player import Player
-from daemon.rendering import Renderers, RenderOrder
+from daemon.render_orders import RenderOrder
+from daemon.rendering import Renderers
 from daemon.synthesis import Engines, Order, SynthesisThread
 from device.format import Samples, seconds
 from device.heap import map_large_blocks

@@ -47,6 +47,7 @@ class Rig:
             publish=lambda event, origin: None,
             begin=self.begin,
             cut=lambda job, at_once: None,
+            drop=lambda _: False,
             render=lambda waiting: (Job(waiting.id), ""),
             apply=lambda settings: None,
             voices=list,

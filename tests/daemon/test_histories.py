@@ -19,6 +19,7 @@ from daemon.commands import Cancel, Control, Pause, Priority, Resume, Skip, Spea
 from daemon.errors import PayloadError
 from daemon.events import FINAL, Event, Settings
 from daemon.inbox import (
+    AudioState,
     ControlReceived,
     Inbox,
     Origin,
@@ -42,7 +43,9 @@ from device.errors import SinkError
 
 STEPS: Final = int(os.environ.get("SPEAKD_STEPS", "3000"))
 STEPS_EACH: Final = 50
-BOUNDS: Final = Bounds(queue=5, queue_bytes=60, rate_per_s=5, burst=20, renders=2, speak_after_restart_s=60)
+BOUNDS: Final = Bounds(
+    queue=5, queue_bytes=60, rate_per_s=5, burst=20, renders=2, speak_after_restart_s=60, lost_wait_s=20
+)
 
 IDS = st.integers(1, 40)
 KEYS = st.sampled_from([None, None, "k", "l"])
@@ -91,6 +94,7 @@ class AnyHistory(RuleBasedStateMachine):
         self.cancels = False
         self.line: list[Go] = []
         self.rendering: dict[str, Job] = {}
+        self.begun_renders: set[str] = set()
 
     @initialize()
     def power_on(self) -> None:
@@ -100,7 +104,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     def start_process(self) -> None:
         self.life += 1
-        self.line, self.rendering = [], {}
+        self.line, self.rendering, self.begun_renders = [], {}, set()
         self.journal._told.clear()
         self.accepted: dict[str, Waiting] = {}
         self.paused = False
@@ -109,6 +113,7 @@ class AnyHistory(RuleBasedStateMachine):
             begin=self.begin,
             cut=self.cut,
             render=self.render,
+            drop=self.drop,
             apply=self.apply,
             voices=list,
             lexica=Lexica(Path("/no/lexicon.d"), self.journal),
@@ -175,6 +180,13 @@ class AnyHistory(RuleBasedStateMachine):
         job = self.rendering[waiting.id] = Job(waiting.id)
         return job, f"{waiting.id}.wav"
 
+    def drop(self, job: Job) -> bool:
+        """It ends at once where no thread has begun it: with the next step that ends a render."""
+        self.effect()
+        waiting = next(w for w in self.speaker._renders if w.id == job.id)
+        assert self.cancels or self.monotonic >= waiting.deadline, "there is still time"
+        return job.id not in self.begun_renders
+
     # -- commands
 
     @rule(
@@ -190,7 +202,8 @@ class AnyHistory(RuleBasedStateMachine):
         self.sent += 1
         command = Speak(id=str(self.sent), **fields)
         self.truths[command.id] = Truth(command)
-        before = self.waiting_now() + [go.waiting for go in self.line]
+        over = {waiting_id for waiting_id, active in self.speaker._playback._ending.items() if not active.goes_on}
+        before = self.waiting_now() + [go.waiting for go in self.line if go.waiting.id not in over]
         self.handle(SpeakReceived(command, self.monotonic))
         if command.priority is Priority.NOTIFICATION and command.output == "speaker" and self.is_open(command.id):
             assert all(w.command.priority is Priority.NOTIFICATION for w in before if self.is_open(w.id))
@@ -226,9 +239,10 @@ class AnyHistory(RuleBasedStateMachine):
 
     # -- engine and player
 
-    @precondition(lambda self: self.line and not self.line[0].started and self.line[0].cut != "now")
+    @precondition(lambda self: self.line and not self.line[0].started)
     @rule()
     def start(self) -> None:
+        """The player begins; it may have been told to stop just then."""
         go = self.line[0]
         go.started = True
         self.truths[go.waiting.id].heard_in = self.life
@@ -248,17 +262,27 @@ class AnyHistory(RuleBasedStateMachine):
     def fall_silent(self, error: Exception | None, place: int) -> None:
         """Have the head of the line end: by itself, by an error, or where it was told to."""
         go = self.line.pop(0)
-        cut_at = max(go.job.start, place) if go.cut and place != 20 else None
-        self.handle(PlaybackEnded(go.waiting.id, self.monotonic, 1.0, error, None if error else cut_at))
+        cut_at = max(go.job.start, place) if (go.cut or error) and place != 20 else None
+        self.handle(PlaybackEnded(go.waiting.id, self.monotonic, 1.0, error, cut_at))
+
+    @rule(problem=st.sampled_from(["lost: gone", ""]))
+    def lose_or_find_the_loudspeaker(self, problem: str) -> None:
+        self.handle(AudioState(problem))
 
     @precondition(lambda self: self.rendering)
     @rule(started=st.booleans(), error=st.sampled_from([None, None, SinkError("x.wav", "is full")]))
     def end_render(self, error: Exception | None, *, started: bool) -> None:
         command_id = next(iter(self.rendering))
-        if started:
+        if started and not self.rendering[command_id].stopped.is_set():
+            self.begun_renders.add(command_id)
             self.handle(RenderStarted(command_id, self.monotonic))
         if self.rendering.pop(command_id, None) is not None:
             self.handle(RenderEnded(command_id, self.monotonic, 1.0, 0.1, error))
+
+    @precondition(lambda self: self.rendering)
+    @rule()
+    def begin_render(self) -> None:
+        self.begun_renders.add(next(iter(self.rendering)))
 
     @rule(number=IDS)
     def told(self, number: int) -> None:
@@ -272,6 +296,12 @@ class AnyHistory(RuleBasedStateMachine):
         self.monotonic += seconds
         self.wall += seconds
         self.handle(Tick())
+
+    @rule(seconds=st.sampled_from([5.0, 1000.0]))
+    def suspend(self, seconds: float) -> None:
+        """The machine sleeps, and its monotonic clock with it."""
+        self.wall += seconds
+        self.guarded(lambda: self.speaker.slept(seconds, self.clock()))
 
     @rule(seconds=st.sampled_from([-1e9, -3600.0, 3600.0, 1e9]))
     def set_clock(self, seconds: float) -> None:
@@ -307,7 +337,7 @@ class AnyHistory(RuleBasedStateMachine):
     def somebody_speaks_while_somebody_may(self) -> None:
         playback = self.speaker._playback if hasattr(self, "speaker") else None
         if playback is not None and not playback.paused and self.waiting_now():
-            assert self.line
+            assert self.line or playback._hold.holds(self.monotonic), "or waits for its loudspeaker"
 
     @invariant()
     def the_queue_is_bounded(self) -> None:
@@ -318,6 +348,7 @@ class AnyHistory(RuleBasedStateMachine):
         if not hasattr(self, "speaker"):
             return
         self.fuse = 0
+        self.handle(AudioState())
         self.handle(ControlReceived(Resume()))
         while self.line or self.rendering:
             for _ in range(len(self.line)):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from simulators.broker import Mosquitto
 
 from daemon.config import MqttConfig
 from daemon.errors import BrokerConfigError
@@ -219,3 +220,25 @@ def test_a_broker_that_talks_nonsense_is_left_and_asked_again(
         assert [heard.next(), heard.next()] == ["MQTT 5", "MQTT 5"]
     finally:
         connection.stop(None, 1.0)
+
+
+def test_a_broker_that_says_why_it_hangs_up_again_and_again_is_quoted() -> None:
+    problems: queue.SimpleQueue[str] = queue.SimpleQueue()
+    handlers = Handlers(
+        connected=lambda _version: None,
+        subscribed=lambda _problem: None,
+        disconnected=problems.put,
+        protocol_refused=lambda: None,
+        received=lambda _message: None,
+        died=lambda _error: None,
+    )
+    with Mosquitto() as broker:
+        connection = Connection(MqttConfig(host="127.0.0.1", port=broker.port, reconnect_max_s=1), "test", handlers)
+        connection.start()
+        connection.publish("a\ufdd0", "x")  # for which mosquitto hangs up; it comes again each time
+        try:
+            told = [problems.get(timeout=TIMEOUT_S) for _ in range(3)]
+        finally:
+            connection.stop(None, 1.0)
+    assert told[:2] == ["", ""]
+    assert told[2].startswith("the broker hangs up again and again: ")

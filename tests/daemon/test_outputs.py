@@ -26,8 +26,6 @@ from device.errors import SinkError
 from device.format import PERIOD, RATE
 from device.rtp import RtpPacket
 
-TIMEOUT_S = 60
-
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
@@ -296,3 +294,14 @@ class TestAFolderThatDoesNotAnswer:
                 rig.begin(id=name, output="file")(tone(PERIOD))
             assert rig.end(name, caught.value).error is caught.value
         go.set()
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_what_was_cancelled_is_no_file(tmp_path: Path, *, begun: bool) -> None:
+    rig = Rig(tmp_path)
+    take = rig.begin(id="a", output="file")
+    if begun:
+        take(tone(RATE))
+    rig.stopped.set()
+    rig.end("a")
+    assert list(tmp_path.iterdir()) == []

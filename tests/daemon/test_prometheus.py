@@ -65,6 +65,7 @@ def full() -> Snapshot:
         throttling=("cpu-throttle-alert",),
         degraded={"jtop": 'it said "no"\n'},
         alerts=("throttling",),
+        missing_phonemes={"kokoro": 3},
         disk=Disk(free_mb=2000, written_mb=30, written_day_mb=20, written_per_day_mb=25, wear_percent=40),
         self_check=check,
         voices={"kokoro": VoiceLoads(loaded=False, load_s=1.5, loads=3, releases=3, memory_mb=330)},
@@ -116,6 +117,7 @@ def test_the_figures_are_those_of_telemetry() -> None:
     assert found["speakd_voice_loaded", "kokoro"] == 0
     assert found["speakd_voice_load_seconds", "kokoro"] == 1.5
     assert found["speakd_voice_loads_total", "kokoro"] == found["speakd_voice_releases_total", "kokoro"] == 3
+    assert found["speakd_missing_phonemes_total", "kokoro"] == 3
     assert found["speakd_energy_joules_per_speech_second",] == 5.4
     assert found["speakd_disk_free_bytes",] == 2000 * 2**20
     assert found["speakd_written_bytes_total",] == 30 * 2**20

@@ -17,7 +17,8 @@ from daemon.errors import RenderQueueFullError, StoppedError
 from daemon.framing import Framing
 from daemon.inbox import Inbox, RenderEnded, ThreadDied
 from daemon.job import Job
-from daemon.rendering import Renderers, RenderOrder
+from daemon.render_orders import RenderOrder
+from daemon.rendering import Renderers
 from device.bell import bell
 from device.errors import SinkError
 from device.format import PERIOD, Samples
@@ -378,12 +379,43 @@ def test_while_paused_files_wait_and_what_is_listened_to_does_not(make: Make) ->
     np.testing.assert_array_equal(file.sound, stream.sound)
 
 
+def test_what_is_listened_to_does_not_wait_for_files_that_wait_in_their_middle(make: Make) -> None:
+    rig, file, stream = make(threads=1), Consumer(), Consumer()
+    file.proceed.clear()
+    text = f"{TEXT}. {TEXT.capitalize()}."
+    rig.submit(file, text, id="file", live=False)
+    assert file.taking.wait(TIMEOUT_S)
+    rig.renderers.pause(paused=True)
+    file.proceed.set()
+    rig.submit(stream, id="stream")
+    assert rig.ended().id == "stream"
+    rig.renderers.pause(paused=False)
+    assert rig.ended().id == "file"
+    np.testing.assert_allclose(file.sound, rig.expected(text), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(stream.sound, rig.expected(), rtol=0, atol=1e-4)
+
+
+def test_what_waits_is_taken_back_at_once_whatever_the_threads_are_at(make: Make) -> None:
+    rig, first, second = make(threads=1), Consumer(), Consumer()
+    first.proceed.clear()
+    begun = rig.submit(first, id="first")
+    assert first.taking.wait(TIMEOUT_S)
+    assert rig.renderers.drop(rig.submit(second, id="second").job)
+    assert not rig.renderers.drop(begun.job), "it has begun"
+    assert rig.ended().id == "second"
+    first.proceed.set()
+    assert rig.ended().id == "first"
+    assert rig.posted.empty()
+    assert not second.heard
+
+
 def test_what_is_cancelled_or_stopped_does_not_wait_for_the_end_of_a_pause(make: Make) -> None:
     rig = make(threads=1)
     rig.renderers.pause(paused=True)
     cancelled, stopped = Consumer(), Consumer()
     order = rig.submit(cancelled, id="cancelled", live=False)
-    order.job.stopped.set()
+    assert rig.renderers.drop(order.job)
+    assert not rig.renderers.drop(order.job)
     assert (ended := rig.ended()).id == "cancelled"
     assert ended.error is None
     rig.submit(stopped, id="stopped", live=False)

@@ -21,7 +21,7 @@ from daemon.events import Event, Failed, Finished
 from daemon.inbox import AudioPage, RenderEnded, SpeakReceived, ThreadDied
 from daemon.job import Job
 from daemon.journal import Clock, Journal
-from daemon.rendering import RenderOrder
+from daemon.render_orders import RenderOrder
 from daemon.service import Service
 from device.format import Samples
 from device.null import NullSink

@@ -16,6 +16,7 @@ from daemon.commands import (
     Pause,
     Ping,
     Priority,
+    QueueGet,
     Resume,
     Skip,
     Speak,
@@ -24,7 +25,7 @@ from daemon.commands import (
     VolumeSet,
 )
 from daemon.errors import PayloadError
-from daemon.events import Cancelled, Done, Settings, Voices, Word
+from daemon.events import Cancelled, Done, QueueState, Settings, Voices, Word
 from daemon.inbox import (
     ControlReceived,
     ModeApplied,
@@ -72,6 +73,19 @@ class TestControl:
         bench.control(Resume(repeat_sentences=repeat))
         assert bench.begun[-1].resume_at == frame
 
+    def test_a_resume_before_silence_repeats_sentences_too(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.start("a")
+        bench.control(Pause())
+        bench.control(Resume(repeat_sentences=1))
+        bench.silence("a", cut_at=2000)
+        assert bench.begun[-1].resume_at == 1500
+        bench.start("a")
+        bench.control(Pause())
+        bench.silence("a", cut_at=2000)
+        bench.control(Resume())
+        assert bench.begun[-1].resume_at == 2000, "this time it was not asked to"
+
     def test_a_resume_before_silence_goes_on_with_the_same(self, bench: Bench) -> None:
         bench.speak("a")
         bench.start("a")
@@ -108,6 +122,43 @@ class TestControl:
         assert bench.kinds("a")[-1] == "cancelled"
         bench.control(Resume())
         assert bench.began == ["a", "b"]
+
+    def test_two_skips_end_two(self, bench: Bench) -> None:
+        for command_id in "abc":
+            bench.speak(command_id)
+        bench.start("a")
+        for name in ("1", "2"):
+            bench.control(Skip(request=name))
+        bench.silence("a")
+        assert bench.began == ["a", "c"]
+        ends = {event.id: event.by for event in bench.events if isinstance(event, Cancelled)}
+        assert ends == {"a": "1", "b": "2"}
+
+    def test_what_was_cancelled_and_is_just_falling_silent_is_over(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.start("a")
+        bench.control(Pause())
+        bench.control(Cancel(id="a"))
+        done = bench.control(Resume())
+        assert isinstance(done, Done)
+        assert done.affected == ()
+        bench.speak("n", Priority.NOTIFICATION)
+        state = bench.control(QueueGet())
+        assert isinstance(state, QueueState)
+        assert [(queued.id, queued.state) for queued in state.commands] == [("n", "waiting")]
+        bench.silence("a")
+        assert bench.began == ["a", "n"], "it is no reason to be busy"
+
+    def test_what_began_as_it_was_stopped_has_begun(self, bench: Bench) -> None:
+        bench.speak("a", expires_s=5)
+        bench.control(Pause())
+        bench.start("a")  # the player had begun before it was told
+        bench.silence("a")
+        bench.now = 9.0
+        bench.control(Resume())
+        bench.start("a")
+        bench.end("a")
+        assert bench.kinds("a") == ["accepted", "started", "interrupted", "resumed", "finished"]
 
     @pytest.mark.parametrize(
         ("selector", "ended"),
@@ -156,6 +207,27 @@ class TestControl:
             bench.silence("a")
         assert bench.began == ["a", "b"]
         assert bench.kinds().count("done") == 2
+
+    def test_one_name_for_several_requests_loses_none(self, bench: Bench) -> None:
+        bench.speak("a")
+        bench.start("a")
+        bench.control(Pause(request="r"))
+        bench.silence("a")
+        for number, command in enumerate((Resume(request="r"), Pause(request="r"), Resume(request="r"))):
+            done = bench.control(command)
+            assert isinstance(done, Done)
+            assert done.command == ("pause" if isinstance(command, Pause) else "resume")
+            bench.silence("a") if number == 1 else bench.start("a")
+        bench.control(VolumeSet(request="v", volume=0.5))
+        bench.control(VolumeSet(request="v", volume=0.7))
+        assert bench.speaker.settings.volume == 0.7
+
+    def test_a_question_is_answered_as_things_are_now(self, bench: Bench) -> None:
+        for expected in ((), ("a",)):
+            state = bench.control(QueueGet(request="q"))
+            assert isinstance(state, QueueState)
+            assert tuple(queued.id for queued in state.commands) == expected
+            bench.speak("a")
 
     def test_ping_and_voices_are_answered(self, bench: Bench) -> None:
         assert bench.control(Ping(request="p")).event == "pong"

@@ -11,8 +11,9 @@ from simulators.speaker_bench import Bench
 from daemon.chimes import Chimes
 from daemon.commands import Cancel, Pause, Priority, Speak
 from daemon.config import ChimesConfig
-from daemon.events import Accepted, Failed, Finished, Interrupted, Rejected
+from daemon.events import Accepted, Expired, Failed, Finished, Interrupted, Rejected
 from daemon.inbox import AudioState, Origin, PlaybackEnded, RenderEnded, RenderStarted, SpeakReceived, Tick
+from daemon.journal import PLAUSIBLE_WALL, Clock
 from device.bell import bell
 from device.errors import SinkError
 from device.format import RATE, Samples
@@ -188,6 +189,46 @@ class TestRender:
         assert isinstance(finished, Finished)
         assert (finished.location, finished.audio_s) == ("r.wav", 2.0)
         assert bench.began == ["a"]
+
+    def test_what_was_not_begun_in_time_is_expired(self, bench: Bench) -> None:
+        bench.queued_renders = {"late"}
+        bench.speak("begun", output="file", expires_s=5)
+        bench.speak("late", output="stream", expires_s=5)
+        bench.handle(RenderStarted("begun", 0.2))
+        assert bench.speaker.next_deadline == 5
+        bench.now = 6.0
+        bench.handle(Tick())
+        assert bench.dropped == ["late"]
+        assert bench.speaker.next_deadline == math.inf
+        bench.handle(RenderEnded("late", 6.0))
+        expired = bench.events[-1]
+        assert isinstance(expired, Expired)
+        assert (expired.id, expired.waited_s) == ("late", 6.0)
+        bench.handle(RenderEnded("begun", 7.0, 2.0, 0.5))
+        assert bench.kinds("begun")[-1] == "finished"
+
+    def test_of_one_that_a_thread_is_at_the_expiry_is_over(self, bench: Bench) -> None:
+        bench.speak("a", output="file", expires_s=5)  # begun, and nothing of it is there yet
+        bench.now = 6.0
+        bench.handle(Tick())
+        assert bench.speaker.next_deadline == math.inf
+        bench.handle(RenderEnded("a", 7.0, 2.0, 0.5))
+        assert bench.kinds("a")[-1] == "finished"
+
+    def test_a_machine_that_slept_makes_what_waits_older(self, bench: Bench) -> None:
+        bench.queued_renders = {"a"}
+        bench.speak("a", output="file", expires_s=3600)
+        bench.speaker.slept(7200.0, Clock("boot", 1.0, PLAUSIBLE_WALL + 7201))
+        bench.handle(Tick())
+        assert bench.dropped == ["a"]
+
+    def test_one_that_waits_is_taken_back_when_it_is_cancelled(self, bench: Bench) -> None:
+        bench.queued_renders = {"a"}
+        bench.speak("a", output="file")
+        bench.control(Cancel(id="a"))
+        assert bench.dropped == ["a"]
+        bench.handle(RenderEnded("a", 1.0))
+        assert bench.kinds("a")[-1] == "cancelled"
 
     def test_is_bounded(self, bench: Bench) -> None:
         for command_id in "abc":

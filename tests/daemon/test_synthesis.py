@@ -250,6 +250,24 @@ def test_what_goes_on_has_no_second_chime(make: Make) -> None:
     np.testing.assert_allclose(rest[PERIOD:], heard[whole.words[2] :][PERIOD:], atol=1e-4)
 
 
+@pytest.mark.parametrize("marked", [False, True])
+def test_what_goes_on_in_its_closing_chime_goes_on_just_there(make: Make, *, marked: bool) -> None:
+    voice = make(watermark=random_watermark() if marked else None)
+    framing = Framing.of(None, bell("done"), overlap_ms=60)
+    for _ in range(3):  # the third one is kept
+        whole = Job("x")
+        _, heard = voice.order(Order(whole, TEXT, "", None, 0.25, cache=True, framing=framing, seed=5))
+    (end,) = whole.last_word_end
+    assert heard.size == end + framing.after.size - framing.overlap
+    for cache in (False, True):
+        for start in (end - framing.overlap // 2, end + RATE // 10, heard.size):
+            assert whole.resume_at(start) == (start if start >= end else whole.words[-1])
+            again = Job("x", start=start)
+            done, rest = voice.order(Order(again, TEXT, "", None, 0.25, cache=cache, framing=framing, seed=5))
+            np.testing.assert_allclose(rest[PERIOD:], heard[start:][PERIOD:], atol=1e-4)
+            assert done.audio_s == pytest.approx(heard.size / RATE)
+
+
 def test_pinned_phrases_are_there_before_they_are_said(make: Make) -> None:
     voice = make("welcome to the museum", "the museum closes in ten minutes")
     voice.until_kept(2)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.config import AlertsConfig, TelemetryConfig
-from daemon.events import Event, Failed, Finished, Rejected, Started
+from daemon.events import Event, Failed, Finished, Rejected, Resumed, Started
 from daemon.figures import Figures, Vitals
 from daemon.inbox import (
     AudioState,
@@ -79,7 +79,7 @@ class Room:
         name, at = f"u{number}", self.now
         begun, first = at + queue_s, at + queue_s + (0.001 if cached else 0.031)
         stages = Stages(begun, first) if cached else Stages(begun, first, 0.001, 0.020, 0.010)
-        self.take(PlaybackStarted(name, first + 0.002))
+        self.take(PlaybackStarted(name, first + 0.002, mark_s is not None))
         self.hear(Started(id=name, ttfa_ms=(first + 0.002 - at) * 1000, output="alsa"))
         self.take(
             SynthesisEnded(
@@ -146,6 +146,19 @@ class TestFigures:
         room.take(RenderEnded("x", room.now, 3.0, 0.3, SinkError("x", "is full"), mark_s=0.05))
         room.wait(20)
         assert (room.last.watermarked, room.last.watermark_rtf) == (3, 0.02)
+
+    def test_what_is_marked_and_interrupted_counts_once(self) -> None:
+        room = Room()
+        room.take(PlaybackStarted("a", room.now, watermarked=True))
+        room.hear(Started(id="a", ttfa_ms=30, output="alsa"))
+        room.take(PlaybackEnded("a", room.now + 1, 1.0, cut_at=40_000))
+        room.wait(20)
+        assert room.last.watermarked == 1
+        room.take(PlaybackStarted("a", room.now, watermarked=True))
+        room.hear(Resumed(id="a", at_s=0.8))
+        room.utterance(1, mark_s=0.05)
+        room.wait(20)
+        assert room.last.watermarked == 2
 
     def test_what_is_rendered_is_no_time_to_first_audio(self) -> None:
         room = Room()

@@ -182,9 +182,16 @@ def test_no_number_is_never_played(
     assert pool.free == pool.size
 
 
-def test_a_phoneme_that_the_voice_lacks_is_told_once(say: Say, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_phoneme_that_the_voice_lacks_is_told_once_and_counted_each_time(
+    say: Say, synthesizer: Synthesizer, tiny: VitsVoice, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert say("hello").size > 0
+    assert not synthesizer.missing.counts
     assert say("über").size > 0  # the tiny voice has no y
+    counts = dict(synthesizer.missing.counts)
+    assert counts[tiny.info.name] >= 1
     assert say("über").size > 0
+    assert synthesizer.missing.counts == {tiny.info.name: 2 * counts[tiny.info.name]}
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == len(set(told))
     assert any("has no phoneme" in line for line in told)

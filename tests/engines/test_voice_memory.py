@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -13,12 +15,15 @@ from engines import importer, piper
 from engines.backends import Wanted
 from engines.casting import get_or_usual
 from engines.errors import EngineError, VoiceError
+from engines.families import load_for_many
 from engines.kokoro_import import KokoroSource, import_kokoro
-from engines.pack import STYLES_FILE, PackStore
+from engines.pack import STYLES_FILE, AnyPack, PackStore
+from engines.precedence import Precedence
+from engines.shared_voices import SharedVoice, SharedVoices
 from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
-from engines.voice_memory import _resident_bytes
+from engines.voice_memory import VoiceBudget, _resident_bytes
 
 NAMES = ["kokoro-en-us", "tiny"]
 
@@ -83,11 +88,48 @@ def test_the_one_unused_for_the_longest_goes_first(store: PackStore) -> None:
     voices.get(NAMES[0])
     assert loaded(voices) == NAMES[::-1]
     assert voices.load_s == took, "nothing was loaded again"
-    voices._loaded._limit = voices._loaded.bytes - 1
-    voices._loaded._release(0, keep=NAMES[0])
+    voices._loaded._budget._limit = voices._loaded.bytes - 1
+    voices.get(NAMES[0])
     assert loaded(voices) == NAMES[:1]
     voices.close()
     assert loaded(voices) == []
+
+
+def test_the_copies_of_renders_count_too_and_go_first(store: PackStore) -> None:
+    budget = VoiceBudget(None)
+    open_copies: list[str] = []
+
+    def load(pack: AnyPack) -> SharedVoice:
+        voice = load_for_many(pack, Precedence(), None, Wanted(threads=1))
+        close = voice.close
+
+        def closed() -> None:
+            open_copies.remove(pack.info.name)
+            close()
+
+        open_copies.append(pack.info.name)
+        return cast("SharedVoice", SimpleNamespace(speaking=voice.speaking, close=closed))
+
+    heard = VoiceShelf(store, Preferences(voice="tiny", engine=Wanted(threads=1)), None, budget)
+    rendered = SharedVoices(store, load, budget)
+    heard.get("tiny")
+    with rendered.borrow("kokoro-en-us"):
+        pass
+    assert open_copies == ["kokoro-en-us"], "kept for the next time"
+    budget._limit = sum(budget._taken.values())
+    heard.get("kokoro-en-us")
+    assert open_copies == [], "what is heard comes first"
+    budget._limit = heard._loaded.bytes
+    with rendered.borrow("tiny"):
+        assert open_copies == ["tiny"], "somebody renders with it"
+        heard.get("tiny")
+        assert loaded(heard) == ["tiny"], "so another one has to go"
+    with rendered.borrow("tiny"), rendered.borrow("kokoro-en-us"):
+        pass
+    assert not open_copies or not budget.is_exceeded()
+    heard.close()
+    rendered.free_unused()
+    assert set(budget._taken.values()) == {0}
 
 
 def test_where_the_chosen_voice_fails_the_usual_one_speaks(store: PackStore) -> None:

@@ -52,6 +52,29 @@ def test_a_command_is_heard_with_its_chimes(make_daemon: MakeDaemon, controller:
         assert 60 * int(minutes) + float(seconds) == pytest.approx(audio_s, abs=0.002)
 
 
+def test_what_is_paused_in_its_closing_chime_goes_on_there(
+    make_daemon: MakeDaemon, controller: Controller, tmp_path: Path
+) -> None:
+    own = tmp_path / "chimes"
+    own.mkdir()
+    soundfile.write(own / "long.flac", 0.5 * np.sin(np.arange(4 * RATE) / 5), RATE)
+    spoken = {"ssml": "<speak>Yes, I will.<mark name='end'/></speak>", "chime": {"after": "long"}, "marks": True}
+    with make_daemon(chimes={"folder": str(own)}):
+        controller.wait_for_status("online")
+        controller.publish({"id": "a", **spoken})
+        end = controller.wait_for("a", "mark")["at_s"]
+        controller.publish({}, command="pause")
+        stopped = controller.wait_for("a", "interrupted")["at_s"]
+        assert stopped >= end, "the last word is over"
+        controller.publish({}, command="resume")
+        events = controller.wait_for_final("a")
+        whole = controller.speak({"id": "b", "output": "file", **spoken})
+    words = [event["index"] for event in events if event["event"] == "word"]
+    assert words == sorted(set(words)), "no word is heard again"
+    assert controller.wait_for("a", "resumed")["at_s"] == stopped
+    assert events[-1]["audio_s"] == whole[-1]["audio_s"]
+
+
 def test_a_chime_that_cannot_be_read_is_told_before_the_daemon_starts(make_daemon: MakeDaemon, tmp_path: Path) -> None:
     own = tmp_path / "chimes"
     own.mkdir()

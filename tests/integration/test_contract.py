@@ -176,6 +176,35 @@ class TestCommands:
         controller.publish({"id": "a", "text": "Yes.", "reply_to": "answers/old"})
         assert json.loads(requester.next().payload)["event"] == "accepted"
 
+    def test_no_topic_that_a_client_thinks_up_keeps_us_off_the_broker(
+        self, daemon: DaemonProcess, controller: Controller
+    ) -> None:
+        for number, reply_to in enumerate(("a/\ufdd0", "a/\uffff", "/" * 500)):
+            controller.publish({"id": str(number), "text": "Yes.", "reply_to": reply_to})
+            assert controller.wait_for_final(str(number))[-1]["code"] == "reply_to"
+        events = controller.speak({"id": "a\ufdd0/b#", "text": "Yes.", "output": "stream"})
+        assert (events[-1]["event"], events[-1]["location"]) == ("finished", "speakd/bench/audio/a__b_")
+        assert controller.speak({"id": "after", "text": "Yes."})[-1]["event"] == "finished"
+        assert daemon.log.count("connected, MQTT 5") == 1
+
+    def test_what_the_broker_does_not_take_is_left_out_and_not_tried_for_ever(
+        self, tmp_path: Path, voice_packs: Path
+    ) -> None:
+        with (
+            Mosquitto("max_packet_size 2500") as broker,
+            Controller(broker.port) as controller,
+            DaemonProcess(tmp_path, broker.port, packs=voice_packs) as daemon,
+        ):
+            controller.wait_for_status("online")
+            controller.publish({}, command="pause")
+            for number in range(24):
+                controller.publish({"id": f"waiting {number}", "text": "One two three four five six seven eight. " * 3})
+            controller.publish({"request": "large"}, command="queue/get")
+            controller.publish({"request": "small"}, command="ping")
+            controller.wait_until(lambda: any(e["event"] == "pong" for e in controller.events), "no answer")
+            assert "for speakd/bench/event were dropped: the broker takes 2500 at most" in daemon.log
+            assert daemon.log.count("connected, MQTT 5") == 1
+
 
 def words(controller: Controller, command_id: str) -> list[Payload]:
     return [event for event in list(controller.events) if event["event"] == "word" and event["id"] == command_id]

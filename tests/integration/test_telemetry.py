@@ -8,7 +8,6 @@ import queue
 import resource
 import signal
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from simulators import boards
 from simulators.broker import Broker, free_port
 from simulators.controller import Controller
+from simulators.figures import scraped
 from simulators.waiting import wait_until
 
 from daemon.api import json_schema
@@ -99,6 +99,11 @@ def test_where_the_time_of_what_was_said_went(
         assert late.wait_for("telemetry", lambda said: said["utterances"] == 5)[0]  # retained
         late.close()
         wait_until(lambda: scraped(port, "speakd_utterances_total") == 5, "speakd_utterances_total stays behind")
+        assert told["missing_phonemes"] == {}
+        unknown = "<speak>A <phoneme alphabet='ipa' ph='bʬd'>bird</phoneme>.</speak>"
+        for output in ("speaker", "file"):
+            controller.speak({"id": output, "ssml": unknown, "output": output})
+        listener.wait_for("telemetry", lambda said: said["missing_phonemes"] == {"en_US-joe-medium": 2})
 
 
 def test_a_lost_card_is_an_alert(make_daemon: MakeDaemon, controller: Controller, listener: Listener) -> None:
@@ -162,12 +167,6 @@ def test_what_was_not_heard_while_the_broker_was_away_comes_later(
         assert seen == sorted(seen)
         assert len(seen) >= 3
         assert seen[0] <= uptime + 3
-
-
-def scraped(port: int, name: str) -> float:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-        lines = answer.read().decode().splitlines()
-    return next((float(line.split()[1]) for line in lines if line.startswith(name + "{")), 0.0)
 
 
 def test_restarts_are_counted(make_daemon: MakeDaemon, controller: Controller, listener: Listener) -> None:

@@ -10,7 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from integration.conftest import MakeDaemon
+from simulators.broker import free_port
 from simulators.controller import Controller
+from simulators.figures import scraped
+from simulators.waiting import wait_until
 
 from daemon.cli import main
 from daemon.config import Config, load
@@ -125,14 +128,17 @@ def test_whatever_a_daemon_says_is_marked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "watermark").symlink_to(watermark_state / "watermark")
-    spoken = tmp_path / "spoken.wav"
-    with make_daemon(audio={"output": "wav", "path": str(spoken), "watermark": True}) as daemon:
+    spoken, port = tmp_path / "spoken.wav", free_port()
+    figures = {"telemetry": {"interval_s": 1, "self_check": False}, "prometheus": {"enabled": True, "port": port}}
+    with make_daemon(audio={"output": "wav", "path": str(spoken), "watermark": True}, **figures) as daemon:
         controller.wait_for_status("online")
         for number in range(3):  # the third time it is a kept phrase
             controller.speak({"id": f"s{number}", "text": "Please mind the gap."})
             controller.wait_for_final(f"s{number}")
         controller.speak({"id": "f", "text": "Please mind the gap.", "output": "file"})
         location = controller.wait_for_final("f")[-1]["location"]
+        controller.speak({"id": "chime", "text": "", "chime": "done"})
+        wait_until(lambda: scraped(port, "speakd_watermarked_total") == 4, "what was marked is not counted")
         daemon.terminate()
         daemon.wait()
     monkeypatch.setenv("STATE_DIRECTORY", str(watermark_state))

@@ -32,13 +32,16 @@ class Bench:
         self.cuts: list[tuple[str, bool]] = []
         self.settings: list[Settings] = []
         self.now = 0.0
-        self.words: list[int] = []
+        self.queued_renders: set[str] = set()
+        """Those that no render thread has begun."""
+        self.dropped: list[str] = []
         self.journal = journal or Journal(None)
         hands = Hands(
             publish=self.publish,
             begin=self.begin,
             cut=lambda job, at_once: self.cuts.append((job.id, at_once)),
             render=lambda waiting: (Job(waiting.id), f"{waiting.id}.wav"),
+            drop=self.drop,
             apply=self.settings.append,
             voices=lambda: [VOICE],
             lexica=Lexica(Path("/no/lexicon.d"), self.journal),
@@ -52,6 +55,12 @@ class Bench:
     def begin(self, waiting: Waiting) -> Job:
         self.begun.append(waiting)
         return Job(waiting.id, start=waiting.resume_at, words=[0, 1000, 2000], sentences=[0, 1500])
+
+    def drop(self, job: Job) -> bool:
+        if job.id in self.dropped or job.id not in self.queued_renders:
+            return False
+        self.dropped.append(job.id)
+        return True
 
     @property
     def began(self) -> list[str]:
