@@ -9,7 +9,7 @@ from pathlib import Path
 
 from daemon.config import DEFAULT_PATH, Config, load
 from daemon.errors import ConfigError
-from daemon.views import doctor_broker, doctor_disk, doctor_machine, doctor_service, doctor_voice, support
+from daemon.views import doctor_broker, doctor_cards, doctor_disk, doctor_machine, doctor_service, doctor_voice, support
 from daemon.views.finding import Finding
 
 _MARKS = {"ok": "  ok  ", "note": " note ", "fault": "FAULT "}
@@ -53,6 +53,7 @@ def examine(path: Path | None, *, tone: bool = False) -> Examination:
     findings += _look("last crash", doctor_service.last_crash)
     findings += _look("engine", doctor_service.engine_put_aside)
     findings += _look("groups", doctor_service.groups)
+    findings += _look("sound", doctor_cards.sleeping_cards)
     if config is not None:
         known = config
         findings += _look("disk", lambda: doctor_disk.room(known))
