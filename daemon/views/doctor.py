@@ -62,8 +62,8 @@ def examine(path: Path | None, *, tone: bool = False) -> Examination:
         visit = doctor_broker.visit(known)
         findings += visit.findings
         findings += _look("disk", lambda: doctor_disk.written(known, visit.telemetry))
-        findings += _look("voice", lambda: doctor_voice.voice(known))
-        findings += _look("watermark", lambda: doctor_voice.watermark(known))
+        findings += _look("voice", lambda: doctor_voice.voice(known, visit.status))
+        findings += _look("watermark", lambda: doctor_voice.watermark(known, visit.status))
         findings += _look("backend", lambda: doctor_voice.backend(known, visit.status))
         findings += _look("sound", lambda: doctor_voice.sound(known, visit.status, tone=tone))
     return Examination(config, findings)
