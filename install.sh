@@ -14,7 +14,7 @@ Usage: sudo ./install.sh              install speakd as a service that starts wi
        sudo ./install.sh rollback     go back to the version before
        sudo ./install.sh --uninstall [--purge]   remove it; with --purge also its configuration and voices
        ./install.sh bundle DIR        collect all that an installation needs, for machines without internet
-       sudo ./install.sh --offline DIR           install from there
+       sudo ./install.sh --offline DIR           install from there, or upgrade
 
        ./install.sh try ["text"]      only hear it: on the default sound card, or in a WAV file where there is none
        ./install.sh test [arguments]  check the code and run the tests; arguments go to pytest
@@ -31,7 +31,10 @@ say() {
   printf '==> %s\n' "$*" >&2
 }
 
+told=no # why it ended
+
 die() {
+  told=yes
   printf 'install.sh: %s\n' "$*" >&2
   exit 1
 }
@@ -84,8 +87,14 @@ stop_new_broker() {
 
 updated=no
 
+update_lists() {
+  [[ $updated == no ]] || return 0
+  apt_get update || say "not every package list could be read; going on with what there is"
+  updated=yes
+}
+
 install_packages() {
-  local missing
+  local missing with_broker=no
   mapfile -t missing < <(missing_packages "$@")
   [[ ${#missing[@]} -gt 0 ]] || return 0
   if [[ $EUID -ne 0 ]] && ! command -v sudo >/dev/null; then
@@ -94,16 +103,14 @@ install_packages() {
   fi
   say "installing Debian packages: ${missing[*]}"
   if [[ " ${missing[*]} " == *" mosquitto "* ]]; then
+    with_broker=yes
     trap stop_new_broker EXIT # after Ctrl-C too: the next run would take the broker for the user's own
   fi
   # Where an earlier installation was interrupted, apt-get insists on this; elsewhere it does nothing.
   as_root env DEBIAN_FRONTEND=noninteractive dpkg --configure -a >&2
-  if [[ $updated == no ]]; then
-    apt_get update || say "not every package list could be read; going on with what there is"
-    updated=yes
-  fi
+  update_lists
   apt_get install -y --no-install-recommends "${missing[@]}" || die "apt-get could not install them; see above"
-  if [[ $(trap -p EXIT) ]]; then
+  if [[ $with_broker == yes ]]; then
     stop_new_broker
     trap - EXIT
   fi
@@ -118,7 +125,7 @@ needed_packages() {
     printf '%s\n' g++ python3-libnvinfer
   fi
   if [[ $1 == test ]]; then
-    printf '%s\n' g++ groff-base pulseaudio pulseaudio-utils opus-tools mosquitto-clients shellcheck systemd
+    printf '%s\n' g++ groff-base pulseaudio pulseaudio-utils opus-tools mosquitto-clients shellcheck systemd udev
     printf '%s\n' gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good # 5 MB: receives RTP
     # For the dashboard. Ubuntu has it as a snap only: there `.venv/bin/playwright install chromium` brings one.
     if ! grep -qs '^ID=ubuntu' /etc/os-release; then
@@ -171,10 +178,10 @@ choose_python() {
   fi
 }
 
-# What the virtual environment must hold: everything that would make it another one.
+# What a virtual environment must hold: everything that would make it another one, beside where it is.
 fingerprint() {
   {
-    printf '%s\n' "$PWD" "$VOICE" "$TENSORRT_STUBS" "$("$python" -I -c 'import sys; print(sys.version)')"
+    printf '%s\n' "$VOICE" "$TENSORRT_STUBS" "$("$python" -I -c 'import sys; print(sys.version)')"
     is_jetson && printf 'jetson\n'
     cat pyproject.toml
   } | sha256sum | cut -d ' ' -f 1
@@ -197,11 +204,10 @@ prepare_venv() {
   if [[ -f $stamp ]] && "$venv/bin/python" -I -c '' 2>/dev/null; then
     { read -r have_kind && read -r have && read -r have_python; } <"$stamp" || true
   fi
-  if [[ $have == "$wanted" && ($have_kind == "$1" || $have_kind == test) ]]; then
-    return 0
-  fi
   if [[ $have_python != "$python $version $PWD" ]]; then
     make_venv
+  elif [[ $have == "$wanted" && ($have_kind == "$1" || $have_kind == test) ]]; then
+    return 0
   fi
   rm -f "$stamp"
   if is_jetson; then
@@ -254,21 +260,35 @@ step() {
   "$@"
 }
 
+# The path of a folder that the caller named, from where they are.
+absolute() {
+  (cd "$caller" && readlink -m -- "$1")
+}
+
 main() {
   local command=${1:-install}
+  caller=$PWD
   cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
+  PATH=$PATH:/usr/sbin:/sbin # where ordinary users' PATH does not look, nor root's after a plain `su`
   unset PYTHONHOME PYTHONPATH # ROS sets the latter; its packages are not for us
   export ORT_DISABLE_TELEMETRY=1 # ONNX Runtime 1.29 and newer otherwise reports to Microsoft
   [[ $# -eq 0 ]] || shift
   case $command in
     try) try_it "$@" ;;
     test) test_it "$@" ;;
-    install) [[ $EUID -eq 0 ]] || { usage && exit 2; } && install_appliance ;;
-    --offline)
-      offline_folder=$(readlink -f "${1:-}") || die "say where the bundle is: ./install.sh --offline DIR"
+    install)
+      [[ $EUID -eq 0 ]] || usage
       install_appliance
       ;;
-    bundle) bundle_appliance "${1:-}" ;;
+    --offline)
+      [[ -n ${1:-} ]] || die "say where the bundle is: sudo ./install.sh --offline DIR"
+      offline_folder=$(absolute "$1")
+      install_appliance
+      ;;
+    bundle)
+      [[ -n ${1:-} ]] || die "say where to: ./install.sh bundle DIR"
+      bundle_appliance "$(absolute "$1")"
+      ;;
     rollback) rollback_appliance ;;
     --uninstall | uninstall)
       case ${1:-} in
@@ -284,7 +304,7 @@ main() {
 
 try_it() {
   set_up try
-  PATH=$PWD/.venv/bin:$PATH:/usr/sbin:/sbin # Debian keeps mosquitto where ordinary users' PATH does not look
+  PATH=$PWD/.venv/bin:$PATH
   exec speakd try -- "$*"
 }
 
@@ -294,7 +314,7 @@ test_it() {
     shift
   fi
   set_up test
-  PATH=$PWD/$venv/bin:$PATH:/usr/sbin:/sbin
+  PATH=$PWD/$venv/bin:$PATH
   # The types that mypy sees, and the rules of ruff, are those of the newest packages.
   if [[ $venv == .venv ]]; then
     step ruff check
@@ -307,6 +327,11 @@ test_it() {
 }
 
 offline_folder=""
+sources=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 # shellcheck source=systemd/appliance.sh
-source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/systemd/appliance.sh"
+source "$sources/systemd/appliance.sh"
+# shellcheck source=systemd/system.sh
+source "$sources/systemd/system.sh"
+# shellcheck source=systemd/bundle.sh
+source "$sources/systemd/bundle.sh"
 main "$@"

@@ -11,12 +11,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-from daemon.config import watermark_folder
+from daemon.config import load, watermark_folder
 from device.format import RATE
 from device.sound_file import read_sound
 from engines.errors import WatermarkError
 from engines.watermark_detector import LONGEST_S, MARKED, confidences
-from engines.watermark_files import DETECTOR_FILE, LICENCE_FILE, MARKER_FILE, open_detector, write
+from engines.watermark_files import DETECTOR_FILE, LICENCE_FILE, MARKER_FILE, check, open_detector, write
 
 _LONGEST_FILE_S: Final = 1800.0
 """Half an hour takes 350 MB as samples."""
@@ -28,18 +28,30 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:  # argparse names
     actions = watermark.add_subparsers(required=True, metavar="ACTION")
     add = actions.add_parser("add", help="install it, for audio.watermark = true; from PyPI, 34 MB")
     add.add_argument("wheel", nargs="?", type=Path, help="the package as a file, instead of downloading it")
+    add.add_argument("--wanted", action="store_true", help="only where audio.watermark is true and it is not there yet")
     add.set_defaults(action=_add)
-    check = actions.add_parser("check", help="tell whether recordings carry it; exit status 1 where one does not")
-    check.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a sound: WAV, FLAC, Ogg Opus, ...")
-    check.add_argument("--json", action="store_true", help="print it for a program")
-    check.set_defaults(action=_check)
+    look = actions.add_parser("check", help="tell whether recordings carry it; exit status 1 where one does not")
+    look.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a sound: WAV, FLAC, Ogg Opus, ...")
+    look.add_argument("--json", action="store_true", help="print it for a program")
+    look.set_defaults(action=_check)
 
 
 def _add(options: argparse.Namespace) -> int:
     folder = watermark_folder()
+    if options.wanted and (not load(options.config).audio.watermark or _is_there(folder)):
+        return 0
     install(options.wheel, folder)
     print(f"{folder}: Perth's watermark, MIT licence, copyright Resemble AI")
     return 0
+
+
+def _is_there(folder: Path) -> bool:
+    try:
+        check(folder, MARKER_FILE)
+        check(folder, DETECTOR_FILE)
+    except WatermarkError:
+        return False
+    return True
 
 
 def install(wheel: Path | None, folder: Path) -> None:

@@ -104,7 +104,7 @@ def _arguments(parser: argparse.ArgumentParser) -> Iterator[str]:
         if action.option_strings:
             names = ", ".join(f"\\fB{_escaped(name)}\\fR" for name in action.option_strings)
             shown = names if action.nargs == 0 else f"{names} {shown}"
-        told = (action.help or "").replace("%(default)s", str(action.default)).replace("%%", "%")
+        told = (action.help or "") % vars(action)  # as argparse itself does
         yield from (".TP", shown, _paragraph(_sentence(told)))
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from daemon.config import DEFAULT_PATH, Config, load
 from daemon.errors import ConfigError
-from daemon.views import doctor_broker, doctor_disk, doctor_machine, doctor_service, doctor_voice, support
+from daemon.views import doctor_broker, doctor_cards, doctor_disk, doctor_machine, doctor_service, doctor_voice, support
 from daemon.views.finding import Finding
 from engines.aside import Aside
 
@@ -58,6 +58,7 @@ def examine(path: Path | None, *, tone: bool = False) -> Examination:
     findings += _look("last crash", doctor_service.last_crash)
     findings += _look("engine", doctor_service.engine_put_aside)
     findings += _look("groups", doctor_service.groups)
+    findings += _look("sound", doctor_cards.sleeping_cards)
     if config is not None:
         known = config
         findings += _look("disk", lambda: doctor_disk.room(known))
@@ -66,8 +67,8 @@ def examine(path: Path | None, *, tone: bool = False) -> Examination:
         visit = doctor_broker.visit(known)
         findings += visit.findings
         findings += _look("disk", lambda: doctor_disk.written(known, visit.telemetry))
-        findings += _look("voice", lambda: doctor_voice.voice(known))
-        findings += _look("watermark", lambda: doctor_voice.watermark(known))
+        findings += _look("voice", lambda: doctor_voice.voice(known, visit.status))
+        findings += _look("watermark", lambda: doctor_voice.watermark(known, visit.status))
         findings += _look("backend", lambda: doctor_voice.backend(known, visit.status))
         findings += _look("sound", lambda: doctor_voice.sound(known, visit.status, tone=tone))
     return Examination(config, findings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeGuard
 
 import numpy as np
 
@@ -23,14 +23,18 @@ from engines.shelf import unmet
 from engines.watermark_files import MARKER_FILE, check
 
 _CARDS: Final = Path("/proc/asound/cards")
+_AS_ROOT: Final = "sudo speakd doctor looks at them"
 _TONE_HZ: Final = 440.0
 _TONE_S: Final = 1.0
 _TONE_LEVEL: Final = 0.25
 _FADE_S: Final = 0.02
 
 
-def voice(config: Config) -> list[Finding]:
+def voice(config: Config, status: Status | None = None) -> list[Finding]:
     """Tell which voices are there, and whether the one that speaks is whole."""
+    if _of_another_user(status, packs_folder(config)):
+        text = f"{status.voice} speaks; the daemon's files are not those of who asks"
+        return [Finding("voice", "note", text, _AS_ROOT)]
     store = PackStore(packs_folder(config))
     findings = [
         Finding(
@@ -52,16 +56,23 @@ def voice(config: Config) -> list[Finding]:
     return [*findings, Finding("voice", "ok", f"{pack.info.name} speaks, its files are whole{also}")]
 
 
-def watermark(config: Config) -> list[Finding]:
+def watermark(config: Config, status: Status | None = None) -> list[Finding]:
     """Tell whether speech can be marked, where it is to be."""
     if not config.audio.watermark:
         return []
+    if _of_another_user(status, watermark_folder()):
+        return [Finding("watermark", "note", "what the daemon marks speech with is not that of who asks", _AS_ROOT)]
     try:
         check(watermark_folder(), MARKER_FILE)
     except WatermarkError as error:
         mend = "speakd watermark add, or set audio.watermark = false"
         return [Finding("watermark", "fault", str(error), mend)]
     return [Finding("watermark", "ok", "all speech is marked as synthetic")]
+
+
+def _of_another_user(status: Status | None, folder: Path) -> TypeGuard[Status]:
+    """Tell whether a daemon speaks though it has nothing in `folder`, which is that of who asks."""
+    return status is not None and status.state == "online" and not folder.exists()
 
 
 def backend(config: Config, status: Status | None) -> list[Finding]:

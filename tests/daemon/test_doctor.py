@@ -16,7 +16,7 @@ from simulators import tiny_kokoro
 
 from daemon.config import Config
 from daemon.config_text import show
-from daemon.views import doctor, doctor_machine, doctor_service, doctor_voice, support
+from daemon.views import doctor, doctor_cards, doctor_machine, doctor_service, doctor_voice, support
 from daemon.views.finding import Finding
 from engines.kokoro_import import KokoroSource, import_kokoro
 from engines.pack import PackStore
@@ -216,3 +216,49 @@ def test_what_systemd_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv("HELPER", of_helper)
         (helper,) = doctor_service.power_helper(tmp_path)
         assert (helper.state, bool(helper.mend)) == (told, told == "fault")
+
+
+def card(root: Path, name: str, device: str, control: str, *, pcm: str = "pcmC0D0p") -> None:
+    """Make a sound card of `device`, whose power/control lies in `control`, below a /sys in `root`."""
+    (root / "sys/devices" / device / "sound/card0" / pcm).mkdir(parents=True)
+    (root / "sys/devices" / device / "sound/card0/id").write_text(f"{name}\n")
+    (root / "sys/devices" / device / "sound/card0/device").symlink_to("../..")
+    (root / "sys/devices" / control / "power").mkdir(parents=True)
+    (root / "sys/devices" / control / "power/control").write_text("auto\n")
+    (root / "sys/class/sound").mkdir(parents=True, exist_ok=True)
+    target = os.path.relpath(root / "sys/devices" / device / "sound/card0", root / "sys/class/sound")
+    (root / "sys/class/sound/card0").symlink_to(target)
+
+
+@pytest.mark.parametrize(
+    ("device", "control"),
+    [("usb1/1-2/1-2:1.0", "usb1/1-2"), ("pci0000:00/0000:00:1f.3", "pci0000:00/0000:00:1f.3/hdaudioC0D0")],
+)
+def test_a_card_that_sleeps_is_told_with_what_keeps_it_awake(tmp_path: Path, device: str, control: str) -> None:
+    card(tmp_path, "Device", device, control)
+    if "usb" in device:
+        (tmp_path / "sys/devices" / device / "bInterfaceNumber").write_text("00\n")
+    (found,) = doctor_cards.sleeping_cards(tmp_path)
+    assert (found.state, "card Device sleeps" in found.text, "./install.sh" in found.mend) == ("note", True, True)
+    rules = tmp_path / doctor_cards.RULES.relative_to("/")
+    rules.parent.mkdir(parents=True)
+    rules.touch()
+    file = (tmp_path / "sys/devices" / control / "power/control").resolve()
+    (found,) = doctor_cards.sleeping_cards(tmp_path)
+    assert f"echo on | sudo tee {file}" in found.mend
+    file.write_text("on\n")
+    (found,) = doctor_cards.sleeping_cards(tmp_path)
+    assert (found.state, "Device" in found.text) == ("ok", True)
+
+
+def test_only_cards_that_play_and_sleep_are_told(tmp_path: Path) -> None:
+    assert doctor_cards.sleeping_cards(tmp_path) == []
+    card(tmp_path, "Webcam", "usb1/1-3/1-3:1.2", "usb1/1-3", pcm="pcmC0D0c")
+    (tmp_path / "sys/devices/usb1/1-3/1-3:1.2/bInterfaceNumber").write_text("02\n")
+    assert doctor_cards.sleeping_cards(tmp_path) == []
+
+
+def test_a_card_of_the_board_itself_is_not_said_to_sleep(tmp_path: Path) -> None:
+    card(tmp_path, "APE", "platform/sound", "platform/sound")
+    (found,) = doctor_cards.sleeping_cards(tmp_path)
+    assert found.state == "ok"

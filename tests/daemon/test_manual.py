@@ -55,3 +55,9 @@ def test_no_page_depends_on_this_machine() -> None:
     first = page("speakd.toml")
     assert page("speakd.toml", "/nowhere") == first
     assert Config().device.name not in first.split("[device]")[1].split("[mqtt]")[0]
+
+
+def test_defaults_stand_in_the_page_as_in_the_help() -> None:
+    text = " ".join(shown(page("speakd")).split())
+    assert "warms the cabinet (default: 20)." in text
+    assert "%(" not in text

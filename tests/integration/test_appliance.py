@@ -6,6 +6,7 @@ Where no container can be booted these tests are skipped, and say why: they are 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -30,7 +31,7 @@ SOON_S: Final = 60.0
 """For the service to speak again; some seconds where nobody else uses the machine."""
 
 SOURCES: Final = "/root/speakd"
-BUNDLE: Final = "/root/bundle"
+BUNDLE: Final = "/root/a bundle"
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +70,7 @@ port = {port}
 reconnect_max_s = 1
 [audio]
 output = "null"
+watermark = true
 [telemetry]
 interval_s = 1
 self_check = false
@@ -171,6 +173,31 @@ def test_it_is_installed_from_a_bundle_becomes_ready_and_speaks(appliance: Appli
     assert {"audio", "video", "render"} <= set(appliance.machine.run("id", "--name", "--groups", "speakd").split())
     status = appliance.machine.run("systemctl", "show", "--property=StatusText", "--value", "speakd")
     assert "en_US-joe-medium on onnxruntime" in status
+    rules = appliance.machine.path("/etc/udev/rules.d/90-speakd.rules")
+    assert rules.read_text() == (REPOSITORY / "systemd/90-speakd.rules").read_text()
+    assert appliance.speaks()
+
+
+def test_speech_is_marked_as_its_configuration_wants(appliance: Appliance) -> None:
+    """Without a network: the watermark comes with the bundle, which lies where the service may not look."""
+    said = appliance.machine.run("speakd", "doctor", check=False)
+    assert "all speech is marked as synthetic" in said
+
+
+def test_an_install_that_cannot_be_done_says_why(appliance: Appliance) -> None:
+    machine, other = appliance.machine, "/root/other"
+    (machine.path(other) / "wheels").mkdir(parents=True)
+    machine.write(f"{other}/README", "made for: Ubuntu 22.04, riscv64, Python 3.10\n")
+    said = machine.run(f"{SOURCES}/install.sh", "--offline", other, check=False)
+    assert "the bundle was made for Ubuntu 22.04, riscv64, Python 3.10, and this is" in said
+    said = machine.run("flock", "/run/lock/speakd-install", f"{SOURCES}/install.sh", "--uninstall", check=False)
+    assert "another install.sh is at work" in said
+    read_only = "mount --bind /etc /etc && mount -o remount,ro,bind /etc && exec"
+    said = machine.run("unshare", "-m", "sh", "-c", f"{read_only} {SOURCES}/install.sh --uninstall", check=False)
+    assert "nothing can be written to /etc" in said
+    no_room = "mount -t tmpfs -o size=100m tmpfs /opt/speakd/versions && exec"
+    install = f"{no_room} {SOURCES}/install.sh --offline '{BUNDLE}'"
+    assert "make room" in machine.run("unshare", "-m", "sh", "-c", install, check=False)
     assert appliance.speaks()
 
 
@@ -252,9 +279,9 @@ def test_a_full_disk_does_not_silence_it(appliance: Appliance) -> None:
         "systemctl start speakd",
     )  # fmt: skip
     assert appliance.speaks("There is room.")
-    machine.run("sh", "-c", "dd if=/dev/zero of=/mnt/state/fill bs=64k 2>/dev/null; true")
     try:
         with appliance.controller() as controller:
+            machine.run("sh", "-c", "dd if=/dev/zero of=/mnt/state/fill bs=64k 2>/dev/null; true")
             assert appliance.speaks("There is none.")
             wanted = {("disk_full", "raised"), ("disk_refuses", "raised")}
             wait_for(
@@ -341,6 +368,8 @@ def test_an_upgrade_keeps_everything_and_can_be_undone(appliance: Appliance) -> 
     assert appliance.version == first
     assert appliance.speaks("The old version speaks.")
     assert machine.path("/etc/speakd/speakd.toml").read_text() == config
+    interrupt(appliance, newer)
+    assert appliance.version == first
     (app,) = machine.path(f"/opt/speakd/versions/{newer}/venv/lib").glob("python3*/site-packages/daemon/app.py")
     app.write_text(app.read_text() + '\nraise SystemExit("this version is broken")\n')
     said = machine.run(f"{SOURCES}/install.sh", "--offline", BUNDLE, check=False, timeout_s=600)
@@ -349,14 +378,34 @@ def test_an_upgrade_keeps_everything_and_can_be_undone(appliance: Appliance) -> 
     assert appliance.speaks()
 
 
+def interrupt(appliance: Appliance, newer: str) -> None:
+    """Have a version made the one that runs that never gets ready, and end the waiting for it."""
+    unit = appliance.machine.path(f"/opt/speakd/versions/{newer}/systemd/speakd.service")
+    whole = unit.read_text()
+    extra = unit.with_name("speakd-extra.service")
+    unit.write_text(re.sub("(?m)^ExecStart=.*", "ExecStart=/bin/sleep 600", whole))
+    extra.write_text("[Service]\nExecStart=/bin/sleep 600\n")
+    said = appliance.machine.start("sh", "-c", f"echo $$ >/run/rollback; exec {SOURCES}/install.sh rollback")
+    wait_for(lambda: "starting speakd" in said.read_text(), SOON_S, said.read_text)
+    appliance.machine.run("sh", "-c", "kill -HUP $(cat /run/rollback)")
+    assert appliance.speaks("Nobody waited for the other one.")
+    wait_for(lambda: appliance.machine.run("flock", "-w", "60", "/run/lock/speakd-install", "true") == "", SOON_S, "")
+    assert Path(appliance.machine.path("/opt/speakd/previous").readlink()).name == newer
+    assert not appliance.machine.path("/etc/systemd/system/speakd-extra.service").exists()
+    unit.write_text(whole)
+    extra.unlink()
+
+
 def test_uninstalling_leaves_what_belongs_to_its_owner(appliance: Appliance) -> None:
     machine = appliance.machine
+    own = "/etc/systemd/system/speakd.service.d/override.conf"
+    machine.write(own, "[Service]\nEnvironment=OF=ITS_OWNER\n")
     machine.run(f"{SOURCES}/install.sh", "--uninstall")
     assert machine.run("systemctl", "is-active", "speakd", check=False) != "active"
     assert not machine.path("/opt/speakd").exists()
     assert machine.path("/var/lib/speakd/packs").exists()
     assert machine.path("/etc/speakd/speakd.toml").exists()
+    assert machine.path(own).exists()
     machine.run(f"{SOURCES}/install.sh", "--uninstall", "--purge")
-    assert not machine.path("/var/lib/speakd").exists()
-    assert not machine.path("/etc/speakd").exists()
+    assert machine.run("find", "/etc", "/opt", "/usr/local", "/var/lib", "/var/cache", "-name", "*speakd*") == ""
     assert "speakd" not in machine.path("/etc/passwd").read_text()

@@ -19,7 +19,7 @@ from simulators.controller import DEVICE, Controller
 from simulators.daemon_process import DaemonProcess
 from simulators.pulse import PulseServer
 
-from daemon.config import Config
+from daemon.config import Config, load
 from daemon.config_text import show
 from daemon.views import doctor_broker
 from daemon.views.finding import Finding
@@ -50,6 +50,22 @@ def test_a_daemon_that_is_well_has_no_fault(daemon: DaemonProcess) -> None:
     told = {(finding.topic, finding.text) for finding in findings}
     assert any(topic == "daemon" and text.startswith(f"{DEVICE} is online and answers") for topic, text in told)
     assert any(topic == "backend" and text.endswith("computes en_US-joe-medium now") for topic, text in told)
+
+
+def test_a_visitor_without_rights_is_told_no_fault_of_a_service_that_is_well(
+    daemon: DaemonProcess, tmp_path: Path
+) -> None:
+    """They have a home of their own, and nothing of the service's in it."""
+    own = dict(load(daemon.file))
+    theirs = tmp_path / "theirs.toml"
+    theirs.write_text(
+        show(Config(**{**own, "voice": own["voice"].model_copy(update={"packs": str(tmp_path / "none")})}))
+    )
+    status, findings = ask(theirs)
+    assert (status, faults(findings)) == (0, [])
+    (told,) = [finding for finding in findings if finding.topic == "voice"]
+    assert (told.state, told.mend) == ("note", "sudo speakd doctor looks at them")
+    assert "en_US-joe-medium speaks" in told.text
 
 
 def test_a_daemon_that_was_stopped_or_hangs_is_told(daemon: DaemonProcess, controller: Controller) -> None:

@@ -185,3 +185,19 @@ def test_graphs_that_are_not_as_they_were_written_are_refused(
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
     assert main(["watermark", "check", "x.wav"]) == 1
     assert "install it again by `speakd watermark add`" in capsys.readouterr().err
+
+
+def test_it_is_added_where_it_is_wanted_and_lacking(
+    watermark_state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What install.sh asks for: a wheel that is not there shows whether it would have been read."""
+    file = tmp_path / "speakd.toml"
+    add = ["--config", str(file), "watermark", "add", "--wanted", str(tmp_path / "absent.whl")]
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
+    file.write_text("")
+    assert main(add) == 0
+    file.write_text("[audio]\nwatermark = true\n")
+    assert main(add) == 1
+    assert "absent.whl" in capsys.readouterr().err
+    monkeypatch.setenv("STATE_DIRECTORY", str(watermark_state))
+    assert main(add) == 0
