@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import json
 import logging
@@ -43,8 +44,9 @@ _LONGEST_STANDSTILL_S: Final = 20.0
 """Of a thread: a window takes up to 2 s on a slow board, a voice some seconds to load from a slow card."""
 
 
+@functools.cache  # each status tells it, and its file takes milliseconds to parse: it holds the whole README
 def version() -> str:
-    """Give the installed version of speakd."""
+    """Give the version of speakd that this process runs."""
     return importlib.metadata.version("speakd")
 
 

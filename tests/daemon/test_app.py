@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.metadata
 import threading
 from pathlib import Path
 
@@ -16,6 +17,13 @@ from device.format import Samples
 from engines.errors import VoiceError
 
 LONG = "This is a long text that takes a while. " * 10
+
+
+def test_the_version_is_that_which_runs_whatever_is_installed_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is its file parsed for each status: it takes longer than all the rest of one."""
+    runs = app.version()
+    monkeypatch.setattr(importlib.metadata, "version", lambda _name: "99")
+    assert app.version() == runs
 
 
 @pytest.fixture

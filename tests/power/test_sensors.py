@@ -95,13 +95,13 @@ def test_a_zone_that_blocks_is_skipped_and_told_of(orin: BoardTree) -> None:
     sensors = Sensors(orin.root, jtop=False)
     began = time.monotonic()
     first = sensors.read()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
     assert first.temperatures == EXPECTED["orin-nano-super"][0]
     assert list(first.degraded.values()) == ["does not answer, and is skipped"]
     assert "thermal" in next(iter(first.degraded))
     began = time.monotonic()
     second = sensors.read()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
     assert second.degraded == first.degraded
     orin.unblock(path, "41000")
 
