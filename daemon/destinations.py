@@ -208,6 +208,12 @@ class FileDestination(Destination):
         finally:
             self.discard()
 
+    def take_back(self) -> None:
+        """Leave no file of what was stopped while it got its name. Raises nothing."""
+        if self._stopped.is_set():
+            with contextlib.suppress(OSError):
+                self._aside.do(partial(self._path.unlink, missing_ok=True))
+
 
 class StreamDestination(Destination):
     """Ogg pages over MQTT, one a message."""

@@ -184,6 +184,8 @@ class Outputs:
         if isinstance(destination, FileDestination) and not destination.is_complete:
             self._complete(destination, message)
             return None
+        if isinstance(destination, FileDestination):
+            destination.take_back()
         handed_over = isinstance(destination, RtpDestination) and destination.utterance.ended is not None
         error = message.error or destination.error
         try:

@@ -305,3 +305,14 @@ def test_what_was_cancelled_is_no_file(tmp_path: Path, *, begun: bool) -> None:
     rig.stopped.set()
     rig.end("a")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_nor_what_was_cancelled_while_it_got_its_name(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.begin(id="a", output="file")(tone(RATE))
+    ended = RenderEnded("a", time.monotonic(), 1.0)
+    assert rig.outputs.end(ended) is None
+    wait_until(lambda: list(tmp_path.glob("*.opus")) != [], "it never got its name")
+    rig.stopped.set()
+    rig.until_told("a")
+    assert list(tmp_path.iterdir()) == []
