@@ -150,7 +150,7 @@ def _date(text: str, fmt: str | None) -> tuple[int | None, int | None, int | Non
     """Return year, month and day, each if it is there."""
     parts = re.findall(r"\d+", text)
     order = re.sub(r"(.)\1+", r"\1", (fmt or "").lower())  # yyyymmdd
-    compact = len(parts) == 1 and len(order) > 1 and _ORDER.fullmatch(order)
+    compact = text.isdecimal() and len(order) > 1 and _ORDER.fullmatch(order)
     if compact and len(text) == sum(_WIDTHS[part] for part in order):
         parts, rest = [], text
         for part in order:
