@@ -198,11 +198,10 @@ start_current() {
   [[ ! -e $UNITS/speakd-power.service || -e $UNITS/speakd-power.socket ]] ||
     systemctl --quiet enable --now speakd-power.service || true
   systemctl reset-failed speakd.service 2>/dev/null || true
-  [[ $interrupted == no ]] || return 1
   say "starting speakd"
   # Not in the foreground: only so does a signal end the waiting.
   timeout "$READY_S" systemctl restart speakd.service 9<&- &
-  if wait "$!" && systemctl --quiet is-active speakd.service; then
+  if [[ $interrupted == no ]] && wait "$!" && systemctl --quiet is-active speakd.service; then
     return 0
   fi
   [[ $interrupted == yes ]] || journalctl --unit speakd.service --lines 20 --no-pager >&2 || true

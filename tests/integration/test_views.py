@@ -250,7 +250,7 @@ class TestTop:
             with watching(broker.port, "bench") as app:
                 async with app.run_test(size=(130, 42)):
                     await until(lambda: "en_US-joe-medium" in shown(app, "head"))
-                    controller.send({"id": "a", "text": "The train to Berlin will depart from platform seven. " * 3})
+                    controller.send({"id": "a", "text": "The train to Berlin will depart from platform seven. " * 20})
                     await until(lambda: "The train to Berlin" in shown(app, "now"))
                     await until(lambda: bool(app.seen.first_sounds_ms))
                     controller.send({"all": True}, command="cancel")

@@ -209,6 +209,8 @@ def test_another_speller_of_numbers_agrees(language: str, number: int) -> None:
         ("de", "a-b_1", "characters", None, "A Bindestrich B Unterstrich eins"),
         ("zh", "a@1", "spell-out", None, "A 艾特 一"),
         ("de", "0/0", "fraction", None, None),
+        ("pt", "00", "date", "km", "dois mil"),
+        ("fr", "030-", "date", "dm", "trente"),
         ("de", "Tür", "cardinal", None, None),
         ("de", "31.2.2026", "date", "dmy", None),
         ("de", "25:70", "time", None, None),

@@ -191,9 +191,10 @@ def _is_told(match: re.Match[str], reading: Reading) -> bool:
         return True
     if match["stop"] and unit in {"in", "mo", "pt"} and not match.string[match.end() :].strip():
         return True
+    amount = match["amount"] or ""
     if unit == "K":
         # "273.15 K", "6500 K"; but "300K people" and "a 10 K run".
-        return gap == " " and not reading.alone and ("." in match["amount"] or len(match["amount"]) > 2)  # noqa: PLR2004
+        return gap == " " and not reading.alone and ("." in amount or len(amount) > 2)  # noqa: PLR2004
     if unit in _LETTERS:
         # "2L bottles", "2 L"; but "Unit 2L."
         glued = unit == "L" and next_word(match.string, match.end()).islower()

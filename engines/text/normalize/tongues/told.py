@@ -150,7 +150,8 @@ def _date(text: str, fmt: str | None) -> tuple[int | None, int | None, int | Non
     """Return year, month and day, each if it is there."""
     parts = re.findall(r"\d+", text)
     order = re.sub(r"(.)\1+", r"\1", (fmt or "").lower())  # yyyymmdd
-    if len(parts) == 1 and len(order) > 1 and len(text) == sum(_WIDTHS.get(part, 0) for part in order):
+    compact = text.isdecimal() and len(order) > 1 and _ORDER.fullmatch(order)
+    if compact and len(text) == sum(_WIDTHS[part] for part in order):
         parts, rest = [], text
         for part in order:
             parts.append(rest[: _WIDTHS[part]])
