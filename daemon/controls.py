@@ -27,7 +27,7 @@ from daemon.commands import (
     VoicesGet,
     VolumeSet,
 )
-from daemon.errors import JournalError
+from daemon.errors import JournalError, PayloadError
 from daemon.events import Answer, Done, Pong, QueuedCommand, QueueState, Settings, VoiceInfo, Voices
 from daemon.journal import Journal
 from daemon.lexica import Lexica
@@ -79,7 +79,8 @@ class Controls:
     def answer(self, command: Control, now: float) -> Answer:
         """Carry a command out; one that comes again, the same by the same `request`, is answered again only.
 
-        A question is asked anew, whatever it is called: its answer is out of date soon.
+        A question is asked anew, whatever it is called: its answer is out of date soon. PayloadError `voice` for a
+        voice that is not there.
         """
         if isinstance(command, QueueGet | VoicesGet | LexiconGet | Ping):
             return self._carry_out(command, now)
@@ -145,6 +146,8 @@ class Controls:
         return self._done(command, name, affected)
 
     def _change(self, command: VolumeSet | MuteSet | VoiceSet | ConfigSet) -> Done:
+        if isinstance(command, VoiceSet | ConfigSet) and command.voice:
+            self._check(command.voice, command.request)
         match command:
             case VolumeSet():
                 return self._set(command, "volume/set", volume=command.volume)
@@ -154,6 +157,12 @@ class Controls:
                 return self._set(command, "voice/set", voice=command.voice)
         wanted = command.model_dump(exclude={"request", "reply_to", "version"})
         return self._set(command, "config/set", version=command.version, **wanted)
+
+    def _check(self, voice: str, request: str) -> None:
+        """Refuse a voice with which every command from now on would fail."""
+        there = [info.name for info in self._voices()]
+        if voice not in there:
+            raise PayloadError("voice", f"{voice} is not among the voices here ({', '.join(there) or 'none'})", request)
 
     def _set(self, command: Control, name: str, *, version: int | None = None, **wanted: object) -> Done:
         given = {key: value for key, value in wanted.items() if value is not None}

@@ -186,7 +186,7 @@ class Rejected(_Payload):
     time: datetime = Field(default_factory=_now)
     code: str
     """encoding, json, field, style, ssml, ssml_unsafe, ssml_limit, too_long, too_large, retained, topic, reply_to,
-    output, target, sound, chime, rate, busy, queue_full, stopped."""
+    output, target, sound, chime, rate, busy, queue_full, stopped, voice."""
     reason: str
 
     def to_json(self) -> str:

@@ -14,7 +14,7 @@ from itertools import count
 
 from daemon.chimes import NO_CHIMES, Chimes
 from daemon.command_fields import LARGEST_RATE, SMALLEST_RATE
-from daemon.commands import Speak, StreamQuality
+from daemon.commands import Control, Speak, StreamQuality
 from daemon.controls import Controls
 from daemon.errors import PayloadError
 from daemon.events import Accepted, Event, Settings, VoiceInfo
@@ -224,7 +224,7 @@ class Speaker:
             case SpeakReceived():
                 self._receive(message, at)
             case ControlReceived(command, origin):
-                self._ledger.tell(self._controls.answer(command, now), origin)
+                self._answer(command, origin, now)
             case PayloadRefused(error, origin):
                 self._ledger.reject(error, origin)
             case PlaybackStarted():
@@ -282,6 +282,13 @@ class Speaker:
             self._accept(message, at)
         except PayloadError as error:
             self._ledger.reject(error, message.origin)
+
+    def _answer(self, command: Control, origin: Origin, now: float) -> None:
+        """Carry a command out, or say why not."""
+        try:
+            self._ledger.tell(self._controls.answer(command, now), origin)
+        except PayloadError as error:
+            self._ledger.reject(error, origin)
 
     def _accept(self, message: SpeakReceived, at: Clock) -> None:
         command, now = message.command, at.monotonic

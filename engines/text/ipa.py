@@ -14,6 +14,9 @@ _MISTYPED: Final = str.maketrans(
 )
 """What is typed for a sign that looks like it, and signs that Unicode has for two."""
 
+_ENGLISH: Final = {"r": "ɹ", "ɝː": "ɜː", "ɝ": "ɜː", "t̬": "ɾ"}
+_WRITTEN: Final = re.compile("|".join(_ENGLISH))
+
 _LENGTH_AND_STRESS: Final = frozenset("ˈˌːˑʲ")
 
 LONGEST: Final = 200
@@ -28,8 +31,12 @@ def clean_ipa(text: str) -> str:
 
 
 def for_language(text: str, language: str) -> str:
-    """Give cleaned IPA in the signs that espeak-ng has for a language: English has one r, which many write so."""
-    return text.replace("r", "ɹ") if language.lower().startswith("en") else text
+    """Give cleaned IPA in the signs that espeak-ng has for a language.
+
+    English has one r, which many write so. American dictionaries write the vowel of "bird" and the tap of "better" in
+    signs that it does not use, and that voices trained on it do not know.
+    """
+    return _WRITTEN.sub(lambda sign: _ENGLISH[sign[0]], text) if language.lower().startswith("en") else text
 
 
 def is_sound(character: str) -> bool:

@@ -11,6 +11,7 @@ from simulators.speaker_bench import Bench
 from daemon.commands import (
     Cancel,
     ConfigSet,
+    Control,
     ModeSet,
     MuteSet,
     Pause,
@@ -25,7 +26,7 @@ from daemon.commands import (
     VolumeSet,
 )
 from daemon.errors import PayloadError
-from daemon.events import Cancelled, Done, QueueState, Settings, Voices, Word
+from daemon.events import Cancelled, Done, QueueState, Rejected, Settings, Voices, Word
 from daemon.inbox import (
     ControlReceived,
     ModeApplied,
@@ -198,6 +199,17 @@ class TestControl:
         bench.end("a")
         assert (bench.begun[1].command.voice, bench.begun[1].command.rate) == ("ann", 2)
 
+    @pytest.mark.parametrize("command", [VoiceSet(voice="ann"), ConfigSet(voice="ann", volume=0.5)])
+    def test_a_voice_that_is_not_there_is_refused_and_nothing_changes(self, bench: Bench, command: Control) -> None:
+        before = bench.speaker.settings
+        refused = bench.control(command)
+        assert isinstance(refused, Rejected)
+        assert (refused.code, refused.id) == ("voice", command.request)
+        assert refused.reason == "ann is not among the voices here (joe)"
+        assert bench.speaker.settings == before
+        bench.control(VoiceSet(voice=""))
+        assert bench.speaker.settings.voice == ""
+
     def test_a_request_that_comes_twice_is_carried_out_once(self, bench: Bench) -> None:
         bench.speak("a")
         bench.speak("b")
@@ -287,11 +299,10 @@ class TestMode:
     def test_the_status_knows_which_it_is_and_why(self, bench: Bench) -> None:
         bench.handle(ModeChanged(Decision(Mode.PROTECT, "cpu is too hot")))
         bench.handle(ModeApplied(Applied(refused=("there is no helper",))))
-        bench.handle(ModeApplied(Applied()))
         condition = bench.speaker.condition
         assert (condition.mode, condition.mode_reason) == (Mode.PROTECT, "cpu is too hot")
         assert condition.power_problem == "there is no helper"
-        bench.handle(ModeApplied(Applied(changed=("limits gpu 1 2",))))
+        bench.handle(ModeApplied(Applied()))
         assert bench.speaker.condition.power_problem == ""
 
 

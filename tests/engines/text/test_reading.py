@@ -78,6 +78,10 @@ class TestIpaInASentence:
         assert said(ssml('the <phoneme ph="ˈoʊdi">x</phoneme>'))[0].startswith("ðɪ")
         assert said(ssml('the <phoneme ph="tˈoʊdi">x</phoneme>'))[0].startswith("ðə")
 
+    @pytest.mark.parametrize(("written", "said_as"), [("bɝd", "bɜːd"), ("bɝːd", "bɜːd"), ("ˈbɛt̬ɚ", "ˈbɛɾɚ")])
+    def test_signs_of_american_dictionaries_keep_their_sound(self, said: Said, written: str, said_as: str) -> None:
+        assert said(ssml(f'<phoneme ph="{written}">x</phoneme>')) == [said_as]
+
     def test_its_ending_is_spoken(self, said: Said) -> None:
         assert said("Zyra's arm") == ["zˈaɪɹəz ˈɑːɹm"]
         assert said(ssml('<phoneme ph="tˈɛst">x</phoneme>\'s')) == ["tˈɛsts"]
