@@ -205,8 +205,9 @@ def _after_noise(index: GraphIndex, noise: str) -> str:
 def _rows(index: GraphIndex, ids: str) -> int | None:
     """Give the rows of the table that the input `ids` is looked up in."""
     tables = {tensor.name: tensor.dims[0] for tensor in index.graph.initializer if len(tensor.dims) > 1}
-    found = [tables[n.input[0]] for n in index.takers.get(ids, []) if n.op_type == "Gather" and n.input[0] in tables]
-    return int(min(found)) if found else None
+    # An exporter that is given a name too many calls a table "sid": it counts as what is looked up only.
+    looked_up = [n for n in index.takers.get(ids, []) if n.op_type == "Gather" and n.input[1] == ids]
+    return min((int(tables[n.input[0]]) for n in looked_up if n.input[0] in tables), default=None)
 
 
 def _channels(model: onnx.ModelProto, latents: str) -> int:
