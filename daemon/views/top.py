@@ -13,6 +13,7 @@ try:
     from textual.binding import Binding, BindingType
     from textual.containers import Horizontal, Vertical
     from textual.content import Content
+    from textual.css.query import NoMatches
     from textual.widgets import Footer, Sparkline, Static
 except ModuleNotFoundError as missing:
     from daemon.errors import StartError
@@ -119,7 +120,8 @@ class Top(App[None]):
         if self._wants_queue and self._link.up and now - self._asked_at > _ASK_S:
             self._asked_at, self._wants_queue = now, False
             self._watch.command(self._device, "queue/get", {"request": f"{self._questions}-{now:.3f}"})
-        self._show()
+        with contextlib.suppress(NoMatches):  # at the end the panels go before the clock that looks
+            self._show()
 
     def _show(self) -> None:
         seen, now = self.seen, time.monotonic()
