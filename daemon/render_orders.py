@@ -7,48 +7,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from daemon.errors import RenderQueueFullError, StoppedError
-from daemon.framing import Framing
 from daemon.job import Job
+from daemon.saying import Saying
 from device.format import Samples
-from engines.casting import Wish
 
 
 @dataclass(frozen=True, slots=True)
-class RenderOrder:
-    """What to render, how, and who takes the samples."""
+class RenderOrder(Saying):
+    """What to render, how, and who takes the samples. A seed counts before the owner's."""
 
-    job: Job
-    text: str
     take: Callable[[Samples], None]
     """Called in a render thread with all samples in order, at 48 kHz; the memory is valid during the call only.
 
     A SpeechError, DeviceError, DaemonError or OSError that it raises ends the order, and stands in `RenderEnded`.
     """
-    voice: str = ""
-    language: str | None = None
-    speaker: int | str | None = None
-    rate: float = 1.0
-    """2 is twice as fast as usual."""
-    gain: float = 1.0
-    seed: int | None = None
-    """None: as the owner prefers."""
     live: bool = True
     """Whether somebody listens to it as it is made. What is not live waits while rendering is paused."""
-    ssml: bool = False
-    """Whether the text is SSML."""
-    framing: Framing | None = None
-    """Chimes around it."""
-    style: str = ""
-    """A name or a blend."""
-    style_vector: str = ""
-    """In base64, in place of it."""
-
-    @property
-    def wish(self) -> Wish:
-        """What it asks of who speaks."""
-        return Wish(
-            self.voice, self.language, self.speaker, self.style, self.style_vector, gain=self.gain, rate=self.rate
-        )
 
 
 class RenderQueue:

@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from daemon.cache import pieces
-from daemon.framing import Framing
 from daemon.inbox import Inbox, SynthesisEnded
 from daemon.job import Job
 from daemon.phrases import NOT_KEPT, Kept, Lookup, Phrases
 from daemon.player import Player
 from daemon.recorder import Recorder, Said
 from daemon.sampling import Sample, spoken
+from daemon.saying import Saying
 from daemon.stages import stages_of
 from daemon.worker import Worker
 from device.errors import DeviceError, PoolClosedError
 from device.format import Samples, seconds
 from device.memory import AudioChunk
-from engines.casting import Casting, Wish, direct
+from engines.casting import Casting, direct
 from engines.errors import AbandonedError, SpeechError, excerpt
 from engines.pack_info import AnyInfo
 from engines.precedence import Precedence
@@ -43,36 +43,13 @@ _IDLE_POLL_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """What to say, how, and who follows it."""
+class Order(Saying):
+    """What to say, how, and who follows it. A seed: an utterance that goes on must sound as it began."""
 
-    job: Job
-    text: str
-    voice: str
-    speaker: int | str | None
-    gain: float
     cache: bool
-    language: str | None = None
-    rate: float = 1.0
-    seed: int | None = None
-    """Where the owner wants none in particular: an utterance that goes on must sound as it began."""
+    """Whether a kept recording may be played, and this one kept."""
     clip: Samples | None = None
     """A sound to play in place of the text."""
-    ssml: bool = False
-    """Whether the text is SSML."""
-    framing: Framing | None = None
-    """Chimes around it."""
-    style: str = ""
-    """A name or a blend."""
-    style_vector: str = ""
-    """In base64, in place of it."""
-
-    @property
-    def wish(self) -> Wish:
-        """What it asks of who speaks."""
-        return Wish(
-            self.voice, self.language, self.speaker, self.style, self.style_vector, gain=self.gain, rate=self.rate
-        )
 
 
 class _GiveBack:

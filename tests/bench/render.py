@@ -193,7 +193,7 @@ class Speaking:
     def say(self) -> float:
         """Give the milliseconds to the first sound."""
         begun, first = time.monotonic(), 0.0
-        self.engine.say(Order(Job("x"), TEXT, "", None, 1.0, cache=False))
+        self.engine.say(Order(Job("x"), TEXT, cache=False))
         while True:
             match self.posted.get(timeout=TIMEOUT_S):
                 case PlaybackStarted(at=at):

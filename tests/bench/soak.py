@@ -72,7 +72,7 @@ class Bench:
         self.engine.start()
 
     def say(self, text: str) -> float:
-        self.engine.say(Order(Job("x"), text, "", None, 1.0, cache=False))
+        self.engine.say(Order(Job("x"), text, cache=False))
         while not isinstance(message := self.posted.get(timeout=900), PlaybackEnded):
             pass
         if message.error is not None:

@@ -171,7 +171,7 @@ def test_a_command_goes_first_and_ends_the_check(packs: Path, journal: Journal) 
         checks = SelfChecks(journal, voice.engine.sample, PackStore(packs).get, voice.posted.put, Clock.now())
         now = Clock.now().monotonic + 2 * DAY_S
         checks.tend(Moment(idle=True), now)
-        voice.engine.say(Order(Job("a"), "Yes.", "", None, 1.0, cache=False))
+        voice.engine.say(Order(Job("a"), "Yes.", cache=False))
         assert checks.take(voice.wait_for(SelfChecked), now) is None
         assert voice.wait_for(PlaybackEnded).error is None
         checks.tend(Moment(idle=True), now + 59)
@@ -191,7 +191,7 @@ def test_a_voice_that_cannot_speak_is_an_error_and_no_bad_voice(packs: Path, jou
 def test_a_file_that_has_changed_under_a_voice_that_speaks_is_found(packs: Path, journal: Journal) -> None:
     with contextlib.closing(Voice(packs)) as voice:
         voice.engine.made.result(TIMEOUT_S)
-        voice.engine.say(Order(Job("a"), "Yes.", "", None, 1.0, cache=False))
+        voice.engine.say(Order(Job("a"), "Yes.", cache=False))
         voice.wait_for(PlaybackEnded)
         with (packs / NAME / "acoustic.onnx").open("r+b") as file:
             file.seek(10_000)
