@@ -34,6 +34,7 @@ from daemon.lexica import Lexica
 from daemon.playback import Playback
 from daemon.queue import Waiting
 from daemon.renders import Renders
+from engines.errors import VoiceError
 from power.mode import Mode
 
 _LOG = logging.getLogger(__name__)
@@ -80,7 +81,7 @@ class Controls:
         """Carry a command out; one that comes again, the same by the same `request`, is answered again only.
 
         A question is asked anew, whatever it is called: its answer is out of date soon. PayloadError `voice` for a
-        voice that is not there.
+        voice that is not there, or where nobody can tell.
         """
         if isinstance(command, QueueGet | VoicesGet | LexiconGet | Ping):
             return self._carry_out(command, now)
@@ -121,7 +122,7 @@ class Controls:
             case QueueGet():
                 return self._queue(command)
             case VoicesGet():
-                return Voices(request=command.request, voices=tuple(self._voices()))
+                return Voices(request=command.request, voices=self._imported(command.request))
             case Ping():
                 return Pong(request=command.request)
 
@@ -158,9 +159,16 @@ class Controls:
         wanted = command.model_dump(exclude={"request", "reply_to", "version"})
         return self._set(command, "config/set", version=command.version, **wanted)
 
+    def _imported(self, request: str) -> tuple[VoiceInfo, ...]:
+        """Give the voices that are there. PayloadError `voice` where their folder cannot be read just now."""
+        try:
+            return tuple(self._voices())
+        except VoiceError as error:
+            raise PayloadError("voice", str(error), request) from error
+
     def _check(self, voice: str, request: str) -> None:
         """Refuse a voice with which every command from now on would fail."""
-        there = [info.name for info in self._voices()]
+        there = [info.name for info in self._imported(request)]
         if voice not in there:
             raise PayloadError("voice", f"{voice} is not among the voices here ({', '.join(there) or 'none'})", request)
 

@@ -38,6 +38,7 @@ from daemon.inbox import (
     Tick,
     WordReached,
 )
+from engines.errors import VoiceError
 from power.mode import Decision, Mode
 from power.modes import Applied
 
@@ -209,6 +210,17 @@ class TestControl:
         assert bench.speaker.settings == before
         bench.control(VoiceSet(voice=""))
         assert bench.speaker.settings.voice == ""
+
+    @pytest.mark.parametrize("command", [VoicesGet(), VoiceSet(voice="joe"), ConfigSet(voice="joe", volume=0.5)])
+    def test_voices_that_cannot_be_listed_just_now_cost_an_answer_only(self, bench: Bench, command: Control) -> None:
+        bench.lost = VoiceError("/voices", "cannot be read: Input/output error")
+        before = bench.speaker.settings
+        refused = bench.control(command)
+        assert isinstance(refused, Rejected)
+        assert (refused.code, refused.id, refused.reason) == ("voice", command.request, str(bench.lost))
+        assert bench.speaker.settings == before
+        bench.lost = None
+        assert bench.control(command).event in {"voices", "done"}
 
     def test_a_request_that_comes_twice_is_carried_out_once(self, bench: Bench) -> None:
         bench.speak("a")
