@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 from collections import OrderedDict
@@ -75,7 +76,8 @@ class Controls:
         self._lexica = lexica
         self.settings = _recalled(journal)
         self._mode_until = math.inf
-        self._answers: OrderedDict[str, tuple[Control, Answer]] = OrderedDict()
+        self._answers: OrderedDict[str, tuple[bytes, Answer]] = OrderedDict()
+        """By request: a digest of the command, which itself may take a megabyte, and what it was answered."""
 
     def answer(self, command: Control, now: float) -> Answer:
         """Carry a command out; one that comes again, the same by the same `request`, is answered again only.
@@ -85,10 +87,11 @@ class Controls:
         """
         if isinstance(command, QueueGet | VoicesGet | LexiconGet | Ping):
             return self._carry_out(command, now)
-        known, answer = self._answers.pop(command.request, (None, None))
-        if known != command or answer is None:
+        digest = hashlib.sha256(repr(command).encode()).digest()
+        known, answer = self._answers.pop(command.request, (b"", None))
+        if known != digest or answer is None:
             answer = self._carry_out(command, now)
-        self._answers[command.request] = command, answer
+        self._answers[command.request] = digest, answer
         if len(self._answers) > _REMEMBERED:
             self._answers.popitem(last=False)
         return answer

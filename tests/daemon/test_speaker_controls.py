@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from daemon.commands import (
     Cancel,
     ConfigSet,
     Control,
+    LexiconSet,
     ModeSet,
     MuteSet,
     Pause,
@@ -39,6 +42,7 @@ from daemon.inbox import (
     WordReached,
 )
 from engines.errors import VoiceError
+from engines.text.lexicon import Entry
 from power.mode import Decision, Mode
 from power.modes import Applied
 
@@ -245,6 +249,16 @@ class TestControl:
         bench.control(VolumeSet(request="v", volume=0.5))
         bench.control(VolumeSet(request="v", volume=0.7))
         assert bench.speaker.settings.volume == 0.7
+
+    def test_what_is_remembered_of_requests_is_small(self, bench: Bench) -> None:
+        kept = []
+        for number in range(20):
+            command = LexiconSet(entries=tuple(Entry(written=f"w{i}", spoken=f"{number}") for i in range(50)))
+            kept.append(weakref.ref(command))
+            bench.control(command)
+            del command
+        gc.collect()
+        assert sum(reference() is not None for reference in kept) <= 1
 
     def test_a_question_is_answered_as_things_are_now(self, bench: Bench) -> None:
         for expected in ((), ("a",)):
