@@ -111,6 +111,9 @@ def give_back(memory: sqlite3.Connection, disk: sqlite3.Connection) -> None:
     changed = "number IN (SELECT number FROM alive) OR number > (SELECT -MIN(number) FROM alive)"
     with disk:
         disk.execute("BEGIN IMMEDIATE")
+        # What ended meanwhile and is too old to be remembered: on the disk it is open, and would be spoken again.
+        gone = memory.execute("SELECT number FROM alive WHERE number > 0 EXCEPT SELECT number FROM commands")
+        disk.executemany("DELETE FROM commands WHERE number = ?", gone)
         for table, columns, count, which in (
             ("commands", _COLUMNS, 9, changed),
             ("facts", "name, value", 2, "TRUE"),
@@ -168,12 +171,14 @@ def _version(database: sqlite3.Connection) -> int:
 
 
 def _copy(source: sqlite3.Connection, into: sqlite3.Connection) -> None:
-    newest = "final IS NULL OR told = 0 OR number > (SELECT MAX(number) FROM commands) - ?"
-    rows = source.execute(f"SELECT number, {_COLUMNS} FROM commands WHERE {newest}", (_MOST_COPIED,))  # noqa: S608
     facts = source.execute("SELECT name, value FROM facts").fetchall()
-    with into:
+    with into:  # by themselves: commands are many, and may lie where the disk fails
         into.execute("BEGIN")
         into.executemany("INSERT INTO facts VALUES (?, ?)", facts)
+    newest = "final IS NULL OR told = 0 OR number > (SELECT MAX(number) FROM commands) - ?"
+    rows = source.execute(f"SELECT number, {_COLUMNS} FROM commands WHERE {newest}", (_MOST_COPIED,))  # noqa: S608
+    with into:
+        into.execute("BEGIN")
         into.executemany(f"INSERT INTO commands (number, {_COLUMNS}) VALUES (?{', ?' * 9})", rows)  # noqa: S608
 
 
