@@ -210,19 +210,24 @@ def test_what_ended_and_was_forgotten_meanwhile_does_not_come_back_with_the_disk
     assert [entry.command.id for entry in journal.open_entries()] == ["waits"]
 
 
-def test_facts_are_known_though_commands_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_module, "_BACK_S", 0.0)
+@pytest.mark.parametrize("open_ones", [[], ["last"]])
+def test_what_can_be_read_is_known_though_not_all_can(tmp_path: Path, open_ones: list[str]) -> None:
     journal = Journal(tmp_path / "j.db")
     journal.remember("settings", "loud")
     for number in range(100):
         journal.accept(Speak(id=str(number), text="x" * 2000), ORIGIN, AT)
+        if open_ones:
+            journal.end(str(number), "{}")
+            journal.told(str(number))
+    journal.accept(Speak(id="last", text="x" * 2000), ORIGIN, AT)
     for pragma in ("wal_checkpoint(TRUNCATE)", "cache_size = 1", "shrink_memory"):
         journal._database.execute(f"PRAGMA {pragma}").fetchall()
     with (tmp_path / "j.db").open("r+b") as file:
         file.seek(20 * 4096)
         file.write(b"\xff" * 20 * 4096)
     journal._leave_disk(journal._disk, "disk I/O error")
-    assert journal.open_entries() == [], "they cannot be read"
+    assert [entry.command.id for entry in journal.open_entries()] == open_ones
+    assert journal.final("40") is None, "it cannot be read"
     assert journal.recall("settings") == "loud"
 
 
