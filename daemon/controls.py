@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 from collections import OrderedDict
@@ -34,6 +35,7 @@ from daemon.lexica import Lexica
 from daemon.playback import Playback
 from daemon.queue import Waiting
 from daemon.renders import Renders
+from engines.errors import VoiceError
 from power.mode import Mode
 
 _LOG = logging.getLogger(__name__)
@@ -74,20 +76,22 @@ class Controls:
         self._lexica = lexica
         self.settings = _recalled(journal)
         self._mode_until = math.inf
-        self._answers: OrderedDict[str, tuple[Control, Answer]] = OrderedDict()
+        self._answers: OrderedDict[str, tuple[bytes, Answer]] = OrderedDict()
+        """By request: a digest of the command, which itself may take a megabyte, and what it was answered."""
 
     def answer(self, command: Control, now: float) -> Answer:
         """Carry a command out; one that comes again, the same by the same `request`, is answered again only.
 
         A question is asked anew, whatever it is called: its answer is out of date soon. PayloadError `voice` for a
-        voice that is not there.
+        voice that is not there, or where nobody can tell.
         """
         if isinstance(command, QueueGet | VoicesGet | LexiconGet | Ping):
             return self._carry_out(command, now)
-        known, answer = self._answers.pop(command.request, (None, None))
-        if known != command or answer is None:
+        digest = hashlib.sha256(repr(command).encode()).digest()
+        known, answer = self._answers.pop(command.request, (b"", None))
+        if known != digest or answer is None:
             answer = self._carry_out(command, now)
-        self._answers[command.request] = command, answer
+        self._answers[command.request] = digest, answer
         if len(self._answers) > _REMEMBERED:
             self._answers.popitem(last=False)
         return answer
@@ -121,7 +125,7 @@ class Controls:
             case QueueGet():
                 return self._queue(command)
             case VoicesGet():
-                return Voices(request=command.request, voices=tuple(self._voices()))
+                return Voices(request=command.request, voices=self._imported(command.request))
             case Ping():
                 return Pong(request=command.request)
 
@@ -158,9 +162,16 @@ class Controls:
         wanted = command.model_dump(exclude={"request", "reply_to", "version"})
         return self._set(command, "config/set", version=command.version, **wanted)
 
+    def _imported(self, request: str) -> tuple[VoiceInfo, ...]:
+        """Give the voices that are there. PayloadError `voice` where their folder cannot be read just now."""
+        try:
+            return tuple(self._voices())
+        except VoiceError as error:
+            raise PayloadError("voice", str(error), request) from error
+
     def _check(self, voice: str, request: str) -> None:
         """Refuse a voice with which every command from now on would fail."""
-        there = [info.name for info in self._voices()]
+        there = [info.name for info in self._imported(request)]
         if voice not in there:
             raise PayloadError("voice", f"{voice} is not among the voices here ({', '.join(there) or 'none'})", request)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -63,7 +63,7 @@ class Disks:
         `root`: what /sys starts with; `io`: the kernel's account of this process; `patience_s`: how long a look waits
         for a folder that did not hang before. Times are of `time.monotonic`.
         """
-        self._places = [_Place(folder, patience_s, started_at) for folder in folders]
+        self._places = [_Place(folder, patience_s) for folder in folders]
         self._io = io
         self._wear = read_wear(root)
         self._meter = WriteMeter(started_at)
@@ -89,22 +89,28 @@ class Disks:
 class _Place:
     """A folder, and what was last known of it."""
 
-    def __init__(self, folder: Path, patience_s: float, started_at: float) -> None:
+    def __init__(self, folder: Path, patience_s: float) -> None:
         self._folder = folder
         self._patience_s = patience_s
         self._aside = Aside("disk")
         self._known: int | str | None = None
-        self._answered_at = started_at
+        self._answered = True
+        self._asked_at = 0.0
 
     def room(self, now: float) -> int | str | None:
         """Give the bytes that are free, or why nothing can be written; None where that is not known yet."""
-        try:
-            self._known = self._aside.do(partial(_room, self._folder), self._patience_s)
-            self._answered_at = now
-        except TimeoutError:
-            if now - self._answered_at >= _HUNG_S:
-                return hangs(self._folder)
+        if self._answered:  # looks may be an hour apart: only how long one goes without an answer tells of a hang
+            self._answered, self._asked_at = False, now
+        with suppress(TimeoutError):
+            self._aside.do(self._ask, self._patience_s)
+        if not self._answered and now - self._asked_at >= _HUNG_S:
+            return hangs(self._folder)
         return self._known
+
+    def _ask(self) -> None:
+        """Take note of the answer, also of one that nobody waits for any more. In the thread aside."""
+        self._known = _room(self._folder)
+        self._answered = True
 
 
 def hangs(folder: Path) -> str:

@@ -111,6 +111,9 @@ def give_back(memory: sqlite3.Connection, disk: sqlite3.Connection) -> None:
     changed = "number IN (SELECT number FROM alive) OR number > (SELECT -MIN(number) FROM alive)"
     with disk:
         disk.execute("BEGIN IMMEDIATE")
+        # What ended meanwhile and is too old to be remembered: on the disk it is open, and would be spoken again.
+        gone = memory.execute("SELECT number FROM alive WHERE number > 0 EXCEPT SELECT number FROM commands")
+        disk.executemany("DELETE FROM commands WHERE number = ?", gone)
         for table, columns, count, which in (
             ("commands", _COLUMNS, 9, changed),
             ("facts", "name, value", 2, "TRUE"),
@@ -168,13 +171,21 @@ def _version(database: sqlite3.Connection) -> int:
 
 
 def _copy(source: sqlite3.Connection, into: sqlite3.Connection) -> None:
-    newest = "final IS NULL OR told = 0 OR number > (SELECT MAX(number) FROM commands) - ?"
-    rows = source.execute(f"SELECT number, {_COLUMNS} FROM commands WHERE {newest}", (_MOST_COPIED,))  # noqa: S608
-    facts = source.execute("SELECT name, value FROM facts").fetchall()
-    with into:
-        into.execute("BEGIN")
-        into.executemany("INSERT INTO facts VALUES (?, ?)", facts)
-        into.executemany(f"INSERT INTO commands (number, {_COLUMNS}) VALUES (?{', ?' * 9})", rows)  # noqa: S608
+    """Copy one thing after another, what matters most first: a disk that fails may give some of it."""
+    facts = source.execute("SELECT name, value FROM facts")
+    _fill(into, "INSERT INTO facts VALUES (?, ?)", facts)
+    insert = f"INSERT INTO commands (number, {_COLUMNS}) VALUES (?{', ?' * 9})"  # noqa: S608  constants, as below
+    select = f"SELECT number, {_COLUMNS} FROM commands WHERE"  # noqa: S608
+    _fill(into, insert, source.execute(f"{select} final IS NULL OR told = 0"))
+    newest = "final IS NOT NULL AND told = 1 AND number > (SELECT MAX(number) FROM commands) - ?"
+    _fill(into, insert, source.execute(f"{select} {newest}", (_MOST_COPIED,)))
+
+
+def _fill(database: sqlite3.Connection, insert: str, rows: Iterable[Sequence[object]]) -> None:
+    """Insert all of them, or none."""
+    with database:
+        database.execute("BEGIN")
+        database.executemany(insert, rows)
 
 
 @contextlib.contextmanager

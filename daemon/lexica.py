@@ -56,8 +56,7 @@ class Lexica:
     def current(self) -> Lexicon:
         """Give the lexicon with all that has changed until now, as far as the disk with the files answers."""
         try:
-            with suppress(FileNotFoundError):  # a disk that hangs is told sooner from one whose files are read
-                self._aside.do(self._folder.stat, PATIENCE_S)
+            self._aside.do(self._touch, PATIENCE_S)  # a disk that hangs is told sooner from one whose files are read
             self._aside.do(self._look, _READ_S)
             self._answers = True
         except TimeoutError:
@@ -65,6 +64,10 @@ class Lexica:
                 _LOG.warning("the lexicon's folder %s does not answer: what was read before counts", self._folder)
             self._answers = False
         return self._lexicon
+
+    def _touch(self) -> None:
+        with suppress(OSError):  # a folder that is not there, or cannot be looked at, has no files for us
+            self._folder.stat()
 
     def _look(self) -> None:
         entries = self._files.entries()

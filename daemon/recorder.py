@@ -166,7 +166,9 @@ class Recorder(Worker):
     def _rest(self) -> Iterator[Samples | _End]:
         """Give the samples of the recording that has begun, and its end."""
         while True:
+            self.pulse.rest()  # it waits for whoever speaks, not for the disk
             item = self._items.get()
+            self.pulse.wake()
             if isinstance(item, _End):
                 yield item
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final, TypeGuard
 
@@ -71,8 +72,8 @@ def watermark(config: Config, status: Status | None = None) -> list[Finding]:
 
 
 def _of_another_user(status: Status | None, folder: Path) -> TypeGuard[Status]:
-    """Tell whether a daemon speaks though it has nothing in `folder`, which is that of who asks."""
-    return status is not None and status.state == "online" and not folder.exists()
+    """Tell whether a daemon speaks though whoever asks has no `folder`, as its own is elsewhere, or may not see it."""
+    return status is not None and status.state == "online" and not os.access(folder, os.R_OK | os.X_OK)
 
 
 def backend(config: Config, status: Status | None) -> list[Finding]:

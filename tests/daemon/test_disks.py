@@ -143,9 +143,9 @@ class TestDisks:
         before = threading.active_count()
         answers(monkeypatch, answer)
         begun = time.monotonic()
-        for second in range(1, 5):
+        for second in range(1, 6):
             assert disks.look(float(second)).refusal == "", "it may come back in a moment"
-        for second in range(5, 100):
+        for second in range(6, 100):
             assert f"{gone} does not answer" in disks.look(float(second)).refusal
         assert time.monotonic() - begun < 30, "only the first look has waited"
         assert len(asked) == 1
@@ -155,6 +155,27 @@ class TestDisks:
         wait_until(
             lambda: disks.look(101.0) == DiskState(10 * MIB, written_bytes=ANY, day_bytes=ANY), "it does not come back"
         )
+
+    def test_one_that_answers_late_does_not_hang_however_seldom_one_looks(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        go, told = threading.Event(), threading.Event()
+
+        def answer(_: Path) -> os.statvfs_result:
+            assert go.wait(TIMEOUT_S)
+            told.set()
+            return room(10 * MIB)
+
+        answers(monkeypatch, answer)
+        disks = Disks([tmp_path], started_at=0.0, patience_s=0.01)
+        for look in range(1, 4):
+            go.clear()
+            told.clear()
+            assert disks.look(look * 3600.0).refusal == ""
+            go.set()
+            assert told.wait(TIMEOUT_S)
+            wait_until(lambda: disks._places[0]._answered, "it does not answer")
+        assert disks.look(4 * 3600.0).free_bytes == 10 * MIB
 
     def test_a_folder_that_cannot_even_be_looked_for_is_told(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

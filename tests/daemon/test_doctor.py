@@ -16,6 +16,7 @@ from simulators import tiny_kokoro
 
 from daemon.config import Config
 from daemon.config_text import show
+from daemon.events import Status
 from daemon.views import doctor, doctor_cards, doctor_machine, doctor_service, doctor_voice, support
 from daemon.views.finding import Finding
 from engines.kokoro_import import KokoroSource, import_kokoro
@@ -186,6 +187,17 @@ def test_a_voice_of_styles_may_be_the_one_that_speaks_and_what_is_named_but_not_
         "the style 'odd' names 'am_two', which is no style of kokoro-en-us",
         "the style 'no' names 'am_two', which is no style of any voice",
     ]
+
+
+def test_a_folder_that_who_asks_may_not_enter_is_no_fault_of_the_voice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may enter all of them."""
+    status = Status(state="online", version="1", voice="joe")
+    config = Config.model_validate({"voice": {"packs": str(tmp_path)}, "audio": {"watermark": True}})
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    found = doctor_voice.voice(config, status) + doctor_voice.watermark(config, status)
+    assert [(finding.topic, finding.state) for finding in found] == [("voice", "note"), ("watermark", "note")]
 
 
 SYSTEMCTL = """#!/bin/sh

@@ -28,6 +28,10 @@ AT = Clock("boot", 10.0, PLAUSIBLE_WALL + 10)
 ORIGIN = Origin("reply/here", b"\x00\xff", (("trace", "t"), ("trace", "u")))
 
 
+def refuse(*_: object) -> None:
+    raise sqlite3.OperationalError("disk I/O error")
+
+
 def filled(path: Path) -> Journal:
     journal = Journal(path)
     for command_id in "abc":
@@ -182,6 +186,49 @@ def test_a_large_journal_is_not_copied_as_a_whole(tmp_path: Path, monkeypatch: p
     assert journal.problem == ""
     assert (journal.final("0"), journal.final("19"), journal.final("a")) == ("{}", "{}", "{}")
     assert len(journal._read("SELECT id FROM commands")) == 23
+
+
+def test_what_ended_and_was_forgotten_meanwhile_does_not_come_back_with_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "_BACK_S", 0.0)
+    monkeypatch.setattr(journal_module, "_PRUNE_EVERY", 1)
+    journal = Journal(tmp_path / "j.db", keep=2)
+    for command_id in ("ends", "waits"):
+        journal.accept(Speak(id=command_id, text="x"), ORIGIN, AT)
+    with monkeypatch.context() as patch:
+        patch.setattr(journal_module, "give_back", refuse)
+        journal._leave_disk(journal._disk, "it is full")
+        for command_id in ("ends", "b", "c", "d", "e"):
+            if command_id != "ends":
+                journal.accept(Speak(id=command_id, text="x"), ORIGIN, AT)
+            journal.end(command_id, "{}")
+            journal.told(command_id)
+        assert journal.final("ends") is None, "it is forgotten"
+    journal.recover()
+    assert journal.problem == ""
+    assert [entry.command.id for entry in journal.open_entries()] == ["waits"]
+
+
+@pytest.mark.parametrize("open_ones", [[], ["last"]])
+def test_what_can_be_read_is_known_though_not_all_can(tmp_path: Path, open_ones: list[str]) -> None:
+    journal = Journal(tmp_path / "j.db")
+    journal.remember("settings", "loud")
+    for number in range(100):
+        journal.accept(Speak(id=str(number), text="x" * 2000), ORIGIN, AT)
+        if open_ones:
+            journal.end(str(number), "{}")
+            journal.told(str(number))
+    journal.accept(Speak(id="last", text="x" * 2000), ORIGIN, AT)
+    for pragma in ("wal_checkpoint(TRUNCATE)", "cache_size = 1", "shrink_memory"):
+        journal._database.execute(f"PRAGMA {pragma}").fetchall()
+    with (tmp_path / "j.db").open("r+b") as file:
+        file.seek(20 * 4096)
+        file.write(b"\xff" * 20 * 4096)
+    journal._leave_disk(journal._disk, "disk I/O error")
+    assert [entry.command.id for entry in journal.open_entries()] == open_ones
+    assert journal.final("40") is None, "it cannot be read"
+    assert journal.recall("settings") == "loud"
 
 
 def test_a_file_that_breaks_while_it_runs_is_set_aside_and_nothing_forgotten(

@@ -84,6 +84,10 @@ def test_a_folder_need_not_exist(tmp_path: Path) -> None:
     assert spoken(Lexica(tmp_path / "none", Journal(None))) == "Ode"
 
 
+def test_a_folder_that_cannot_be_looked_at_costs_nobody_a_word(folder: Path) -> None:
+    assert spoken(Lexica(folder / "names.toml" / "lexicon.d", Journal(None))) == "Ode"
+
+
 def test_every_reader_sees_a_whole_lexicon(tmp_path: Path) -> None:
     lexica = Lexica(tmp_path, Journal(None))
     pairs = [tuple(Entry(written=w, spoken=s) for w in ("a", "b")) for s in ("1", "2")]

@@ -25,13 +25,26 @@ from device.opus_sink import OpusSink
 TIMEOUT_S = 60
 
 
+class Counted(Recorder):
+    """One that tells how many recordings it has done."""
+
+    done = 0
+
+    def _record(self, said: Said) -> None:
+        try:
+            super()._record(said)
+        finally:
+            self.done += 1
+
+
 class Desk:
     """A recorder, and somebody who speaks past it."""
 
     def __init__(self, folder: Path, keep: int = 3) -> None:
         self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
         self.pool = HostBufferPool(buffers=2, capacity=10 * PERIOD, limit_bytes=2**20)
-        self.recorder = Recorder(folder, keep, OpusSettings(), self.posted.put)
+        self.recorder = Counted(folder, keep, OpusSettings(), self.posted.put)
+        self.spoken = 0
         self.recorder.start()
 
     def chunks(self, samples: Samples) -> Iterator[AudioChunk]:
@@ -43,6 +56,7 @@ class Desk:
 
     def speak(self, name: str, text: str, frames: int) -> Samples:
         samples = (0.3 * np.sin(np.arange(frames) / 10)).astype(np.float32)
+        self.spoken += 1
         passed = []
         for chunk in self.recorder.tape(Said(name, text, "joe"), self.chunks(samples)):
             passed.append(chunk.samples.copy())
@@ -52,10 +66,7 @@ class Desk:
 
     def until_written(self) -> None:
         """Wait until nothing of what was spoken is still to be written."""
-        recorder = self.recorder
-        wait_until(
-            lambda: not recorder._items.qsize() and not recorder.pulse.still_s(time.monotonic() + 1), "it still writes"
-        )
+        wait_until(lambda: self.recorder.done == self.spoken, "it still writes")
 
     def close(self) -> None:
         self.recorder.stop()
@@ -149,6 +160,16 @@ def test_a_disk_that_stalls_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.
     beside = {path.stem[7:]: json.loads(path.read_text()) for path in tmp_path.glob("*.json")}
     assert not beside["long"]["whole"]
     assert beside["long"]["audio_s"] < 1
+
+
+def test_whoever_speaks_for_long_is_no_disk_that_hangs(tmp_path: Path) -> None:
+    with closing(Desk(tmp_path)) as desk:
+        tape = desk.recorder.tape(Said("a", "a", "joe"), desk.chunks(np.zeros(30 * PERIOD, np.float32)))
+        next(tape).release()
+        wait_until(lambda: desk.recorder._taken > 0, "it takes nothing")
+        later = time.monotonic() + 60
+        wait_until(lambda: desk.recorder.pulse.still_s(later) == 0, "at the end nobody would wait for it")
+        tape.close()
 
 
 def test_what_is_cut_short_says_so(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from daemon.commands import (
     Cancel,
     ConfigSet,
     Control,
+    LexiconSet,
     ModeSet,
     MuteSet,
     Pause,
@@ -38,6 +41,8 @@ from daemon.inbox import (
     Tick,
     WordReached,
 )
+from engines.errors import VoiceError
+from engines.text.lexicon import Entry
 from power.mode import Decision, Mode
 from power.modes import Applied
 
@@ -210,6 +215,17 @@ class TestControl:
         bench.control(VoiceSet(voice=""))
         assert bench.speaker.settings.voice == ""
 
+    @pytest.mark.parametrize("command", [VoicesGet(), VoiceSet(voice="joe"), ConfigSet(voice="joe", volume=0.5)])
+    def test_voices_that_cannot_be_listed_just_now_cost_an_answer_only(self, bench: Bench, command: Control) -> None:
+        bench.lost = VoiceError("/voices", "cannot be read: Input/output error")
+        before = bench.speaker.settings
+        refused = bench.control(command)
+        assert isinstance(refused, Rejected)
+        assert (refused.code, refused.id, refused.reason) == ("voice", command.request, str(bench.lost))
+        assert bench.speaker.settings == before
+        bench.lost = None
+        assert bench.control(command).event in {"voices", "done"}
+
     def test_a_request_that_comes_twice_is_carried_out_once(self, bench: Bench) -> None:
         bench.speak("a")
         bench.speak("b")
@@ -233,6 +249,16 @@ class TestControl:
         bench.control(VolumeSet(request="v", volume=0.5))
         bench.control(VolumeSet(request="v", volume=0.7))
         assert bench.speaker.settings.volume == 0.7
+
+    def test_what_is_remembered_of_requests_is_small(self, bench: Bench) -> None:
+        kept = []
+        for number in range(20):
+            command = LexiconSet(entries=tuple(Entry(written=f"w{i}", spoken=f"{number}") for i in range(50)))
+            kept.append(weakref.ref(command))
+            bench.control(command)
+            del command
+        gc.collect()
+        assert sum(reference() is not None for reference in kept) <= 1
 
     def test_a_question_is_answered_as_things_are_now(self, bench: Bench) -> None:
         for expected in ((), ("a",)):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import struct
@@ -115,22 +116,23 @@ def test_a_full_disk_is_an_error_and_can_be_closed() -> None:
     sink.close()
 
 
-@pytest.fixture
+@contextlib.contextmanager
 def small_disk() -> Iterator[None]:
-    """Let no file of this process become longer than 4,000 bytes."""
+    """Let no file of this process become longer than 4,000 bytes: neither the one into which pytest may report."""
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4000, limit[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
 
 
-@pytest.mark.usefixtures("small_disk")
 def test_what_was_said_before_the_disk_was_full_is_not_begun_anew(path: Path) -> None:
     sink = WavSink(path)
     sink.open()
     sink.write(floats(*[0.5] * 1000))
     sink.drain()
-    with pytest.raises(SinkError, match="cannot be written: File too large"):
+    with small_disk(), pytest.raises(SinkError, match="cannot be written: File too large"):
         sink.write(floats(*[0.25] * 10_000))
     sink.close()
     with pytest.raises(SinkError, match=r"cannot be written: File too large .*move it away"):

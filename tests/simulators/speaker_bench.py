@@ -15,6 +15,7 @@ from daemon.journal import PLAUSIBLE_WALL, Clock, Journal
 from daemon.lexica import Lexica
 from daemon.queue import Waiting
 from daemon.speaker import Bounds, Hands, Speaker
+from engines.errors import VoiceError
 
 VOICE = VoiceInfo(name="joe", language="en-us", speakers=(), family="vits", streaming=True, styles=False)
 
@@ -35,6 +36,8 @@ class Bench:
         self.queued_renders: set[str] = set()
         """Those that no render thread has begun."""
         self.dropped: list[str] = []
+        self.lost: VoiceError | None = None
+        """Why the voices cannot be listed."""
         self.journal = journal or Journal(None)
         hands = Hands(
             publish=self.publish,
@@ -43,7 +46,7 @@ class Bench:
             render=lambda waiting: (Job(waiting.id), f"{waiting.id}.wav"),
             drop=self.drop,
             apply=self.settings.append,
-            voices=lambda: [VOICE],
+            voices=self.voices,
             lexica=Lexica(Path("/no/lexicon.d"), self.journal),
         )
         self.speaker = Speaker(replace(BOUNDS, **bounds), self.journal, "null", hands, chimes)
@@ -55,6 +58,11 @@ class Bench:
     def begin(self, waiting: Waiting) -> Job:
         self.begun.append(waiting)
         return Job(waiting.id, start=waiting.resume_at, words=[0, 1000, 2000], sentences=[0, 1500])
+
+    def voices(self) -> list[VoiceInfo]:
+        if self.lost is not None:
+            raise self.lost
+        return [VOICE]
 
     def drop(self, job: Job) -> bool:
         if job.id in self.dropped or job.id not in self.queued_renders:
