@@ -100,6 +100,15 @@ def test_there_are_pairs_of_every_kind() -> None:
         ("the GPU and NASA", "the GPU and NASA"),
         # What touches is parted.
         ("x£5y", "x five pounds y"),
+        # Two sides of something are no opening hours.
+        ("A 24 x 7 inch board, 24x7 cm", "A twenty four by seven inch board, twenty four by seven centimeters"),
+        ("open 24x7 in May", "open twenty four seven in May"),
+        # What begins like thousands may be the address of a computer.
+        (
+            "Host 192.168.100.200 in the lab",
+            "Host one nine two dot one six eight dot one zero zero dot two zero zero in the lab",
+        ),
+        ("1.000.000 m", "one million meters"),
         ("Dr.$0", "doctor zero dollars"),
     ],
 )
