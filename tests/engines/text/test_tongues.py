@@ -254,6 +254,19 @@ def test_any_text_may_be_told_to_be_anything(language: str, text: str, kind: str
     assert said is None or not any(sign.isdecimal() for sign in said)
 
 
+@pytest.mark.parametrize(
+    ("written", "spoken"),
+    [
+        ("Es beginnt in 1 Std.", "Es beginnt in einer Stunde."),
+        ("Nach 1 Min.\nDann", "Nach einer Minute.\nDann"),
+        ("in 1 Std. da", "in einer Stunde da"),
+        ("vor 1 Jahr. Dann", "vor einem Jahr. Dann"),
+    ],
+)
+def test_an_abbreviation_at_the_end_ends_the_sentence_too(written: str, spoken: str) -> None:
+    assert forms("de", written) == spoken
+
+
 def test_other_languages_have_no_rules_here() -> None:
     assert written_forms("nl") is None
     assert written_forms("en-us") is None
