@@ -71,8 +71,12 @@ def watermark(config: Config, status: Status | None = None) -> list[Finding]:
 
 
 def _of_another_user(status: Status | None, folder: Path) -> TypeGuard[Status]:
-    """Tell whether a daemon speaks though it has nothing in `folder`, which is that of who asks."""
-    return status is not None and status.state == "online" and not folder.exists()
+    """Tell whether a daemon speaks though `folder` is not there, or not for who asks."""
+    try:
+        is_there = folder.exists()
+    except PermissionError:
+        is_there = False
+    return status is not None and status.state == "online" and not is_there
 
 
 def backend(config: Config, status: Status | None) -> list[Finding]:
