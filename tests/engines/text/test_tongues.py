@@ -267,6 +267,11 @@ def test_an_abbreviation_at_the_end_ends_the_sentence_too(written: str, spoken: 
     assert forms("de", written) == spoken
 
 
+def test_francs_are_no_woman() -> None:
+    words = Normalizer("de").normalize("Fr. Schmidt zahlt 100 Fr. Gebühr")
+    assert words == "Frau Schmidt zahlt einhundert Franken Gebühr"
+
+
 def test_other_languages_have_no_rules_here() -> None:
     assert written_forms("nl") is None
     assert written_forms("en-us") is None
