@@ -267,6 +267,11 @@ def test_an_abbreviation_at_the_end_ends_the_sentence_too(written: str, spoken: 
     assert forms("de", written) == spoken
 
 
+def test_a_spoonful_is_one_and_percent_is_no_page() -> None:
+    words = Normalizer("fr").normalize("1 c. à s. de sel, 2 c. à c. de sucre, p. 5, 10 p. 100")
+    assert words == "une cuillère à soupe de sel, deux cuillères à café de sucre, page cinq, dix p. cent"
+
+
 def test_francs_are_no_woman() -> None:
     words = Normalizer("de").normalize("Fr. Schmidt zahlt 100 Fr. Gebühr")
     assert words == "Frau Schmidt zahlt einhundert Franken Gebühr"
