@@ -192,6 +192,7 @@ start_current() {
   [[ ! -e $UNITS/speakd-power.socket ]] || systemctl --quiet enable --now speakd-power.socket || true
   [[ ! -e $UNITS/speakd-power.service || -e $UNITS/speakd-power.socket ]] ||
     systemctl --quiet enable --now speakd-power.service || true
+  systemctl --quiet try-restart speakd-power.service 2>/dev/null || true # else root's part stays that of before
   systemctl reset-failed speakd.service 2>/dev/null || true
   say "starting speakd"
   # Not in the foreground: only so does a signal end the waiting.
