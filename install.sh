@@ -117,7 +117,12 @@ install_packages() {
 }
 
 needed_packages() {
-  printf '%s\n' gcc libc6-dev libasound2-dev libasound2-plugins libopus0 mosquitto
+  printf '%s\n' gcc libc6-dev libasound2-dev libasound2-plugins libopus0
+  if [[ $1 == appliance ]]; then
+    printf '%s\n' alsa-utils # aplay -L names the cards, and its service restores their volumes at boot
+  else
+    printf '%s\n' mosquitto
+  fi
   if [[ $prefix == /usr ]]; then
     printf '%s\n' "python$version-venv" "python$version-dev"
   fi

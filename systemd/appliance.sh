@@ -71,11 +71,6 @@ version_of() { # current|previous
   basename "$target"
 }
 
-appliance_packages() {
-  needed_packages try | grep -vx mosquitto
-  printf '%s\n' alsa-utils # aplay -L names the cards, and its service restores their volumes at boot
-}
-
 # Building a version ---------------------------------------------------------------------------------------------------
 
 pip_install() { # FOLDER ARGUMENTS...
@@ -175,7 +170,7 @@ add_watermark() { # FOLDER
   local wheel=()
   if [[ -n $offline_folder ]]; then
     chmod 0755 "$scratch" # the service's user cannot look into a stick that somebody else has mounted
-    cp "$offline_folder"/wheels/resemble_perth-*.whl "$scratch" 2>/dev/null || return 0
+    install -m 0644 "$offline_folder"/wheels/resemble_perth-*.whl "$scratch" 2>/dev/null || return 0
     wheel=("$scratch"/resemble_perth-*.whl)
   fi
   as_service "$1" watermark add --wanted "${wheel[@]}" >&2 || die "the watermark could not be added; see above. $STILL"
@@ -197,6 +192,7 @@ start_current() {
   [[ ! -e $UNITS/speakd-power.socket ]] || systemctl --quiet enable --now speakd-power.socket || true
   [[ ! -e $UNITS/speakd-power.service || -e $UNITS/speakd-power.socket ]] ||
     systemctl --quiet enable --now speakd-power.service || true
+  systemctl --quiet try-restart speakd-power.service 2>/dev/null || true # else root's part stays that of before
   systemctl reset-failed speakd.service 2>/dev/null || true
   say "starting speakd"
   # Not in the foreground: only so does a signal end the waiting.
@@ -254,8 +250,8 @@ install_appliance() {
   if [[ -z $offline_folder ]]; then
     require_debian
     choose_service_python
-    choose_python try
-    mapfile -t packages < <(appliance_packages)
+    choose_python appliance
+    mapfile -t packages < <(needed_packages appliance)
     install_packages "${packages[@]}"
   else
     check_bundle "$(uname -m)"

@@ -35,8 +35,9 @@ newer_debs() {
   for deb in "$@"; do
     name=$(dpkg-deb -f "$deb" Package)
     version=$(dpkg-deb -f "$deb" Version)
-    installed=$(dpkg-query -W -f '${Version}' "$name" 2>/dev/null || true)
-    if [[ -z $installed ]] || dpkg --compare-versions "$installed" lt "$version"; then
+    # Of a package that was removed, its configuration and so its version may be there still.
+    installed=$(dpkg-query -W -f '${db:Status-Status} ${Version}' "$name" 2>/dev/null || true)
+    if [[ $installed != "installed "* ]] || dpkg --compare-versions "${installed#* }" lt "$version"; then
       printf '%s\n' "$deb"
     fi
   done
@@ -58,8 +59,8 @@ bundle_appliance() { # DIR
     die "$folder holds something else than a bundle: name a new folder"
   require_debian
   choose_service_python
-  choose_python try
-  mapfile -t packages < <(appliance_packages)
+  choose_python appliance
+  mapfile -t packages < <(needed_packages appliance)
   install_packages "${packages[@]}"
   update_lists # the debs are fetched by them
   if is_jetson; then

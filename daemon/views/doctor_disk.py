@@ -39,6 +39,9 @@ def room(config: Config) -> list[Finding]:
     for what, folder in places.items():
         try:
             there, usage = Aside("disk").do(partial(_usage, folder), _PATIENCE_S)
+        except PermissionError:
+            findings.append(Finding("disk", "note", f"{folder} cannot be looked at by who asks; ask with sudo"))
+            continue
         except OSError as error:
             gone = isinstance(error, TimeoutError)
             text = hangs(folder) if gone else f"{folder} cannot be looked at: {error.strerror}"

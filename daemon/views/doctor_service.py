@@ -115,7 +115,7 @@ def files(config: Config) -> list[Finding]:
     findings = []
     for key, name in named.items():
         file = Path(name)
-        if name and not file.exists():
+        if name and not _may_be_there(file):
             findings.append(Finding("files", "fault", f"{key}: there is no {file}", f"create {file}, or change {key}"))
         elif name and not os.access(file, os.R_OK):
             findings.append(Finding("files", "note", f"{key}: {file} cannot be read by who asks; ask with sudo"))
@@ -125,9 +125,17 @@ def files(config: Config) -> list[Finding]:
     findings += [
         Finding("files", "note", f"{folder} cannot be written by who asks; ask with sudo")
         for folder in sorted(folders)
-        if folder.exists() and not os.access(folder, os.W_OK)
+        if _may_be_there(folder) and not os.access(folder, os.W_OK)
     ]
     return findings or [Finding("files", "ok", "all that the configuration names can be used")]
+
+
+def _may_be_there(path: Path) -> bool:
+    """Tell whether something is there, or where who asks may not look."""
+    try:
+        return path.exists()
+    except PermissionError:
+        return True
 
 
 def _unit_facts(unit: str) -> dict[str, str]:

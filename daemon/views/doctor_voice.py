@@ -73,7 +73,8 @@ def watermark(config: Config, status: Status | None = None) -> list[Finding]:
 
 def _of_another_user(status: Status | None, folder: Path) -> TypeGuard[Status]:
     """Tell whether a daemon speaks though whoever asks has no `folder`, as its own is elsewhere, or may not see it."""
-    return status is not None and status.state == "online" and not os.access(folder, os.R_OK | os.X_OK)
+    can_see = os.access(folder, os.R_OK | os.X_OK, effective_ids=True)
+    return status is not None and status.state == "online" and not can_see
 
 
 def backend(config: Config, status: Status | None) -> list[Finding]:

@@ -56,13 +56,14 @@ def look(mqtt: MqttConfig, wait_s: float) -> Fleet:
             match watch.next(min(deadline, quiet_at) - now):
                 case Heard(device, kind) as message:
                     fleet.take(message, now)
+                    problem = ""  # where the broker refuses some of what we ask for, it tells the rest
                     if (device, kind) not in heard:
                         heard.add((device, kind))
                         quiet_at = now + _QUIET_S
                 case Link(up=True):
                     quiet_at, problem = now + _QUIET_S, ""
                 case Link(problem=told):
-                    quiet_at, problem = math.inf, told or problem
+                    quiet_at, problem = math.inf, told or problem or "the connection was lost"
                 case _:
                     pass
     finally:

@@ -181,7 +181,9 @@ def _break(reader: _Reader, element: _Open) -> None:
     seconds = ssml_values.pause_s(time, strength)
     if seconds is None:
         reader.warn(f"no pause is as long as {excerpt(time or strength or '')!r}: write 500ms or 1.5s")
-        seconds = ssml_values.pause_s(None, strength) or ssml_values.pause_s(None, None)
+        seconds = ssml_values.pause_s(None, strength)
+    if seconds is None:
+        seconds = ssml_values.pause_s(None, None)
     reader.pause(seconds or 0.0)
     if reader.pauses_s > _MOST_PAUSES_S:
         raise reader.problem("ssml_limit", f"breaks of more than {_MOST_PAUSES_S:g} s in all")

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,15 @@ from simulators import tiny_kokoro
 from daemon.config import Config
 from daemon.config_text import show
 from daemon.events import Status
-from daemon.views import doctor, doctor_cards, doctor_machine, doctor_service, doctor_voice, support
+from daemon.views import (
+    doctor,
+    doctor_cards,
+    doctor_disk,
+    doctor_machine,
+    doctor_service,
+    doctor_voice,
+    support,
+)
 from daemon.views.finding import Finding
 from engines.kokoro_import import KokoroSource, import_kokoro
 from engines.pack import PackStore
@@ -195,9 +204,37 @@ def test_a_folder_that_who_asks_may_not_enter_is_no_fault_of_the_voice(
     """Root may enter all of them."""
     status = Status(state="online", version="1", voice="joe")
     config = Config.model_validate({"voice": {"packs": str(tmp_path)}, "audio": {"watermark": True}})
-    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
     found = doctor_voice.voice(config, status) + doctor_voice.watermark(config, status)
     assert [(finding.topic, finding.state) for finding in found] == [("voice", "note"), ("watermark", "note")]
+
+
+@pytest.fixture
+def closed_folder(tmp_path: Path) -> Iterator[Path]:
+    """Give a folder that whoever asks may not look into, also where the tests are root's."""
+    folder = tmp_path / "closed"
+    (folder / "inner").mkdir(parents=True)
+    folder.chmod(0)
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield folder / "inner"
+    finally:
+        os.seteuid(user)
+        folder.chmod(0o700)
+
+
+def test_what_is_another_users_is_no_fault(closed_folder: Path) -> None:
+    """The owner of a kiosk asks without sudo, of folders that the configuration names: the service's own."""
+    config = Config.model_validate(
+        {"voice": {"packs": str(closed_folder)}, "journal": {"file": str(closed_folder / "journal.db")},
+         "cache": {"folder": str(closed_folder)}, "mqtt": {"password_file": str(closed_folder / "password")}}
+    )  # fmt: skip
+    online = Status(state="online", version="1", voice="joe")
+    findings = [*doctor_voice.voice(config, online), *doctor_disk.room(config), *doctor_service.files(config)]
+    assert {finding.state for finding in findings} == {"note"}
+    assert all("sudo" in finding.text + finding.mend for finding in findings)
 
 
 SYSTEMCTL = """#!/bin/sh

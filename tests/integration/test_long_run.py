@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from simulators.long_run import long_run
 
-UTTERANCES = int(os.environ.get("SPEAKD_SOAK", "200"))
+UTTERANCES = int(os.environ.get("SPEAKD_SOAK", "100"))
 
 
 @pytest.mark.timeout(3600)

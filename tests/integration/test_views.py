@@ -116,6 +116,22 @@ class TestFleet:
             assert cli.main(["fleet", "--host", "127.0.0.1", "--port", str(port), "--wait", "3"]) == 1
         assert "lets us hear nothing" in capsys.readouterr().err
 
+    def test_what_one_hears_is_told_though_the_broker_refuses_the_rest(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        topic, payload = b"speakd/well/status", b'{"state": "online", "version": "0.1.0"}'
+        body = len(topic).to_bytes(2, "big") + topic + b"\x00" + payload
+        with deaf_broker(b"\x01\x87\x87", b"\x31" + bytes([len(body)]) + body) as port:
+            assert cli.main(["fleet", "--host", "127.0.0.1", "--port", str(port), "--wait", "30"]) == 0
+        assert capsys.readouterr().out.splitlines()[1].split()[:2] == ["well", "online"]
+
+    def test_a_broker_that_hangs_up_before_it_told_all_is_no_empty_fleet(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with deaf_broker(None) as port:
+            assert cli.main(["fleet", "--host", "127.0.0.1", "--port", str(port), "--wait", "3"]) == 1
+        assert "the connection was lost" in capsys.readouterr().err
+
     @pytest.mark.parametrize("wait", ["0", "-1", "nan", "inf", "soon"])
     def test_a_wait_that_is_none_is_told(self, wait: str, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit):
@@ -147,16 +163,21 @@ class TestFleet:
 
 
 @contextlib.contextmanager
-def deaf_broker() -> Iterator[int]:
-    """Give the port of a broker that takes everybody and refuses what they subscribe to (not authorized), in MQTT 5."""
+def deaf_broker(answer: bytes | None = b"\x87\x87\x87", more: bytes = b"") -> Iterator[int]:
+    """Give the port of a broker that takes everybody and refuses what they subscribe to (not authorized), in MQTT 5.
+
+    `answer`: to each subscription, or None to hang up instead; `more` is sent then.
+    """
 
     def serve() -> None:
         client, _ = listener.accept()
         with client:
             client.recv(4096)
             client.sendall(b"\x20\x03\x00\x00\x00")
+            if answer is None:
+                return
             subscription = client.recv(4096)
-            client.sendall(b"\x90\x06" + subscription[2:4] + b"\x00\x87\x87\x87")
+            client.sendall(b"\x90\x06" + subscription[2:4] + b"\x00" + answer + more)
             while client.recv(4096):
                 pass
 

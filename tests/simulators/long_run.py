@@ -29,12 +29,12 @@ TURNS: Final = 12
 """Of the aged daemon and of the fresh one."""
 
 TURN: Final = 25
-"""Texts that each computes in its turn: 300 in all, as many as in a tenth of 10,000 utterances."""
+"""Texts that each computes in its turn: 300 in all, more than a tenth of 10,000 utterances has."""
 
 RESTS: Final = 5
 """Looks at the process, one after another."""
 
-_NEW: Final = 0.3
+_NEW: Final = 0.2
 """Of all utterances, what was never said before, so that the 99th percentile of a tenth is not just its slowest."""
 
 _PHRASES: Final = 40

@@ -100,11 +100,35 @@ def test_there_are_pairs_of_every_kind() -> None:
         ("the GPU and NASA", "the GPU and NASA"),
         # What touches is parted.
         ("x£5y", "x five pounds y"),
+        # Two sides of something are no opening hours.
+        ("A 24 x 7 inch board, 24x7 cm", "A twenty four by seven inch board, twenty four by seven centimeters"),
+        ("open 24x7 in May", "open twenty four seven in May"),
+        # What begins like thousands may be the address of a computer.
+        (
+            "Host 192.168.100.200 in the lab",
+            "Host one nine two dot one six eight dot one zero zero dot two zero zero in the lab",
+        ),
+        ("1.000.000 m", "one million meters"),
+        # A thousand of something is no temperature.
+        ("100 K users, 250 K of them new", "one hundred K users, two hundred fifty K of them new"),
+        ("A 6500 K lamp at 300 K.", "A six thousand five hundred kelvin lamp at three hundred kelvins."),
         ("Dr.$0", "doctor zero dollars"),
     ],
 )
 def test_what_users_reported(text: str, words: str) -> None:
     assert bare(american.normalize(text)) == bare(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("on Wed. 5 May", "on Wednesday the fifth of may"),
+        ("Mon and Wed. at 5", "Monday and Wednesday at five"),
+        ("On Sat and Sun. We rest at 5.", "On Saturday and Sunday. We rest at five."),
+    ],
+)
+def test_the_stop_of_a_day_ends_a_sentence_only_where_one_ends(text: str, words: str) -> None:
+    assert american.normalize(text) == words
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ def test_breaks_add_up_and_may_stand_alone() -> None:
     (passage,) = passages('<break time="1s"/><break time="250ms"/>')
     assert (passage.spans, passage.pause_s) == ((), 1.25)
     assert passages('a<break strength="none"/>b')[0].pause_s == 0
+    assert passages('a<break time="soon" strength="none"/>b')[0].pause_s == 0
 
 
 def test_a_sentence_that_a_break_cuts_sounds_as_if_it_went_on() -> None:

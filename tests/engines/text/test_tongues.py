@@ -254,6 +254,29 @@ def test_any_text_may_be_told_to_be_anything(language: str, text: str, kind: str
     assert said is None or not any(sign.isdecimal() for sign in said)
 
 
+@pytest.mark.parametrize(
+    ("written", "spoken"),
+    [
+        ("Es beginnt in 1 Std.", "Es beginnt in einer Stunde."),
+        ("Nach 1 Min.\nDann", "Nach einer Minute.\nDann"),
+        ("in 1 Std. da", "in einer Stunde da"),
+        ("vor 1 Jahr. Dann", "vor einem Jahr. Dann"),
+    ],
+)
+def test_an_abbreviation_at_the_end_ends_the_sentence_too(written: str, spoken: str) -> None:
+    assert forms("de", written) == spoken
+
+
+def test_a_spoonful_is_one_and_percent_is_no_page() -> None:
+    words = Normalizer("fr").normalize("1 c. à s. de sel, 2 c. à c. de sucre, p. 5, 10 p. 100")
+    assert words == "une cuillère à soupe de sel, deux cuillères à café de sucre, page cinq, dix p. cent"
+
+
+def test_francs_are_no_woman() -> None:
+    words = Normalizer("de").normalize("Fr. Schmidt zahlt 100 Fr. Gebühr")
+    assert words == "Frau Schmidt zahlt einhundert Franken Gebühr"
+
+
 def test_other_languages_have_no_rules_here() -> None:
     assert written_forms("nl") is None
     assert written_forms("en-us") is None

@@ -46,8 +46,10 @@ _MANY: Final = re.compile(r"(?<![\w.,$£€¥+-])(\d{1,3}(?:\.\d{1,2})?)([KkMB])
 _MAGNITUDES: Final = {"K": "thousand", "k": "thousand", "M": "million", "B": "billion"}
 _RESOLUTIONS: Final = frozenset(("2", "4", "5", "6", "8", "16"))
 """Of pictures: "4K screens"."""
+_ADDRESS: Final = r"\d{1,3}(?:\.(?:1\d\d|2[0-4]\d|25[0-5])){3}(?![\d.])"
+"""Of a computer: 192.168.100.200."""
 _EURO_THOUSANDS: Final = re.compile(
-    rf"(?<![\w.,])\d{{1,3}}(?:\.\d{{3}}){{2,5}}(?= ?(?:{UNIT}|{CURRENCY})(?!\w))"
+    rf"(?<![\w.,])(?!{_ADDRESS})\d{{1,3}}(?:\.\d{{3}}){{2,5}}(?= ?(?:{UNIT}|{CURRENCY})(?!\w))"
     r"|(?<=[$£€¥])\d{1,3}(?:\.\d{3}){2,5}(?![\w.])"
 )
 _DASH: Final = re.compile(r"(?:\A|(?<=[(\n])|(?<=[a-z:] ))–(?=\d)")
@@ -61,7 +63,11 @@ _ANSWERED: Final = frozenset("is was said says answered replied say with".split(
 _NUMBER_OF: Final = re.compile(r"(?<=[a-z] )no\.(?=:| (?:is|was|ends|begins|reads)\b|:? (?:\d{3,4} ){2,})")
 """With a number that is read figure by figure, or none at hand."""
 _NO_OF: Final = re.compile(r"\b([Nn])o\. of\b")
-_ALWAYS: Final = re.compile(r"(?<![\w.,/])24 ?[x×] ?7(?![\w/]|[.,]\d| ?=)")
+_ALWAYS: Final = re.compile(
+    r"(?<![\w.,/])24[x×]7(?![\w/]|[.,]\d| ?=|[ -](?:[cmk]?m\b|ft\b|px\b|inch|foot|feet|(?:centi|milli)?met(?:er|re)"
+    r"|pixel|grid|matrix))"
+)
+"""But a board of 24 x 7 inches is as long as that."""
 _ABOUT: Final = re.compile(r"(?<![\w~])~ ?(?=-?[$£€¥]? ?[\d.])")
 
 

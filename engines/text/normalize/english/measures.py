@@ -10,6 +10,7 @@ from engines.text.normalize.english.numbers import decimal, in_pairs, whole
 from engines.text.normalize.english.patterns import (
     DECIMAL,
     begins_sentence,
+    counts,
     is_attribute,
     next_word,
     rewrite,
@@ -193,8 +194,9 @@ def _is_told(match: re.Match[str], reading: Reading) -> bool:
         return True
     amount = match["amount"] or ""
     if unit == "K":
-        # "273.15 K", "6500 K"; but "300K people" and "a 10 K run".
-        return gap == " " and not reading.alone and ("." in amount or len(amount) > 2)  # noqa: PLR2004
+        # "273.15 K", "6500 K"; but "300 K people", "250 K of it" and "a 10 K run".
+        things = counts(match.string, match.end()) or next_word(match.string, match.end()) in {"a", "an", "of", "per"}
+        return gap == " " and not reading.alone and not things and ("." in amount or len(amount) > 2)  # noqa: PLR2004
     if unit in _LETTERS:
         # "2L bottles", "2 L"; but "Unit 2L."
         glued = unit == "L" and next_word(match.string, match.end()).islower()

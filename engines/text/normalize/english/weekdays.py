@@ -24,9 +24,10 @@ _BEFORE_LOWER: Final = re.compile(
 )
 _LISTED: Final = re.compile(
     rf"(?<![\w.-])(?=[A-Z])((?i:{_SHORT}))\b\.?( ?(?:&|and|or|,|/) ?)(?=(?=[A-Z])(?i:{_SHORT})\b)"
-    rf"|(?<=\b[Oo]n )(?=[A-Z])((?i:{_SHORT}))\b(?![.'’-]?\w)"
+    rf"|(?<=\b[Oo]n )(?=[A-Z])((?i:{_SHORT}))\b(?!\.|['’-]?\w)"
 )
-_AFTER_DAY: Final = re.compile(rf"(?<=day)( ?(?:&|and|or|,|/) ?)(?=[A-Z])((?i:{_SHORT}))\b(?![.'’-]?\w)")
+_AFTER_DAY: Final = re.compile(rf"(?<=day)( ?(?:&|and|or|,|/) ?)(?=[A-Z])((?i:{_SHORT}))\b(?!\.|['’-]?\w)")
+"""Those with a full stop are for the rules that take it with them."""
 _STOPPED: Final = re.compile(r"(?<![\w.])(Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)\.(?![\w@-])")
 _ALSO_WORDS: Final = frozenset({"Sun", "Sat"})
 WITH_DAYS: Final = frozenset("on every each and or to until till from since by in next last this closed open".split())

@@ -115,8 +115,8 @@ _SHORT_MONTHS: Final = "janv févr - avr - - juil - sept oct nov déc".split()
 _FEMININE: Final = re.compile(
     r"^(?:heure|minute|seconde|journée|semaine|année|fois|page|personne|pièce|place|porte|voie|ligne|chambre|table|"
     r"carte|clé|clef|unité|étape|zone|salle|voiture|alarme|erreur|touche|commande|machine|batterie|panne|bouteille|"
-    r"tasse|boîte|main|nuit|demi-heure|tonne|livre|chose|équipe|ville|rue|route|lettre|image|photo|porte|borne|caisse|"
-    r"station|marche|couche|vis|roue|pompe|caméra|tâche|phase|série|règle|poche|femme|fille|étoile)s?$"
+    r"tasse|cuillère|boîte|main|nuit|demi-heure|tonne|livre|chose|équipe|ville|rue|route|lettre|image|photo|porte|borne|"
+    r"caisse|station|marche|couche|vis|roue|pompe|caméra|tâche|phase|série|règle|poche|femme|fille|étoile)s?$"
     r"|(?:tion|sion|ité|ette|ance|ence|ure|euse|trice|elle|enne|esse|ière|aison)s?$"
 )
 _PLACE: Final = re.compile(r"(?<![\w.,])(\d{1,4})(er|ère|re|nde?|[èe]?[mM]e|ième|ème|e)(s?)(?!\w)", re.IGNORECASE)

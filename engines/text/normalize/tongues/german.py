@@ -284,10 +284,13 @@ class German(Tongue):
 
     def _in_one(self, found: re.Match[str]) -> str:
         """In 1 Minute, vor 1 h: the dative."""
-        word, stop = found[2], ""
-        if word not in self.units:
-            word, stop = word.rstrip("."), "." * word.endswith(".")
+        word, stop = found[2], "." * found[2].endswith(".")
         unit = self.units.get(word)
+        if unit is None:
+            word = word.rstrip(".")
+            unit = self.units.get(word)
+        elif not re.match(r" *(?:\n|\Z)", found.string[found.end() :]):
+            stop = ""  # of the abbreviation, and of no sentence
         if unit is None and not self.is_noun(word):
             return found[0]
         gender = unit.gender if unit else self.gender_of(word)

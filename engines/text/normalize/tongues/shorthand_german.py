@@ -128,7 +128,7 @@ GERMAN: Final = Shorthand(
             for day, name in zip(_DAYS.split(), _DAY_NAMES.split(), strict=True)
         ),
         (r"(?<=[\w€$£])/(Tag|Nacht|Woche|Monat|Jahr|Person|Stunde|Minute|Stück|Zimmer)(?!\w)", r" pro \1"),
-        (r"(?<![\w.])Fr\. (?=[A-ZÄÖÜ][a-zäöüß]{2})", "Frau "),
+        (r"(?<![\w.])(?<!\d )Fr\. (?=[A-ZÄÖÜ][a-zäöüß]{2})", "Frau "),
     ),
     romans=(
         (

@@ -70,7 +70,6 @@ SPANISH: Final = Shorthand(
         (r"(?<=[\w€$£])/(día|noche|semana|mes|año|persona|hora|minuto)(?!\w)", r" por \1"),
         (r"(?<!\w)([Cc])/ ?(?=[A-ZÁÉÍÓÚÑ][a-záéíóúñ])", r"\1alle "),
         (r"(?<!\w)([Pp])za\. (?=[A-ZÁÉÍÓÚÑ])", r"\1laza "),
-        (r"(?<!\w)([Pp])za\. (?=[A-ZÁÉÍÓÚÑ])", r"\1laza "),
         (r"(?<![\w.])([Aa])rt\. ?(?=\d)", r"\1rtículo "),
         (r"(?<![\w.])([Cc])ap\. ?(?=[\dIVX])", r"\1apítulo "),
         (r"(?<![\w.])([Ff])ig\. ?(?=\d)", r"\1igura "),

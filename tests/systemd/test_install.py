@@ -1,0 +1,86 @@
+"""Single steps of install.sh, whatever this machine has installed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+REPOSITORY: Final = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def steps(tmp_path: Path) -> Path:
+    """Give install.sh as a file to be sourced, which does nothing by itself."""
+    *lines, last = (REPOSITORY / "install.sh").read_text().splitlines()
+    assert last == 'main "$@"'
+    script = tmp_path / "install.sh"
+    script.write_text("\n".join(lines) + "\n")
+    (tmp_path / "systemd").symlink_to(REPOSITORY / "systemd")
+    return script
+
+
+def run(steps: Path, script: str, *arguments: str, **environment: str) -> str:
+    """Run a script after install.sh's functions are known; gives what it prints."""
+    bash = shutil.which("bash")
+    assert bash
+    command = [bash, "-c", f"source {steps}\n{script}", "bash", *arguments]
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **environment}
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+
+
+def test_a_machine_without_python_gets_no_broker_with_it(steps: Path) -> None:
+    """It is Debian's, which starts it: the appliance's owner has one where they want it."""
+    script = """
+    find_python() { [[ -n ${brought:-} ]]; }
+    is_jetson() { false; }
+    install_packages() { printf '%s\n' "$@"; brought=yes; }
+    choose_python "$1"
+    """
+    brought = run(steps, script, "appliance").split()
+    assert {"python3", "python3-venv", "alsa-utils"} <= set(brought)
+    assert "mosquitto" not in brought
+    assert "mosquitto" in run(steps, script, "try").split()
+
+
+@pytest.mark.parametrize(
+    ("state", "version", "is_taken"),
+    [
+        ("install ok installed", "1.2-3", False),
+        ("install ok installed", "1.2-2", True),
+        ("deinstall ok config-files", "1.2-3", True),
+        (None, "", True),
+    ],
+)
+def test_a_deb_of_a_bundle_is_taken_where_it_is_not_there(
+    steps: Path, tmp_path: Path, *, state: str | None, version: str, is_taken: bool
+) -> None:
+    control = "Package: thing\nVersion: {}\nArchitecture: all\nMaintainer: x <x@example.org>\nDescription: x\n"
+    root, deb = tmp_path / "root", tmp_path / "thing.deb"
+    (root / "DEBIAN").mkdir(parents=True)
+    (root / "DEBIAN/control").write_text(control.format("1.2-3"))
+    subprocess.run(["/usr/bin/dpkg-deb", "--build", str(root), str(deb)], check=True, stdout=subprocess.DEVNULL)
+    known = tmp_path / "dpkg"
+    (known / "info").mkdir(parents=True)
+    (known / "status").write_text("" if state is None else control.format(version) + f"Status: {state}\n\n")
+    taken = run(steps, 'newer_debs "$1"', str(deb), DPKG_ADMINDIR=str(known)).split()
+    assert taken == ([str(deb)] if is_taken else [])
+
+
+def test_the_service_may_read_the_watermark_that_root_alone_could(steps: Path, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    (bundle / "wheels").mkdir(parents=True)
+    wheel = bundle / "wheels/resemble_perth-1.0.1-py3-none-any.whl"
+    wheel.touch(mode=0o600)
+    script = """
+    as_service() { stat -c %a "${@: -1}"; }
+    offline_folder=$1 scratch=$2
+    add_watermark folder 2>&1
+    """
+    scratch = tmp_path / "scratch"
+    scratch.mkdir(mode=0o700)
+    assert run(steps, script, str(bundle), str(scratch)) == "644\n"
+    assert scratch.stat().st_mode & 0o777 == 0o755
