@@ -8,6 +8,7 @@ from typing import Final
 
 from daemon.config import Config, packs_folder, plans_folder, watermark_folder
 from daemon.config_text_section import normalizer_of
+from daemon.notify import Notifier
 from daemon.plan_rebuild import rebuild_if_stale
 from daemon.synthesis import Engines
 from device.format import RATE
@@ -83,7 +84,7 @@ def _rebuild(config: Config, preferred: Preferences, gpu: Gpu, opened: ExitStack
     if rebuild is None:
         return
     if preferred.engine.backend == "trt":
-        rebuild.wait()  # what is missing then is told by whoever loads it
+        rebuild.wait(Notifier().extend_start)  # what is missing then is told by whoever loads it
     else:
         opened.callback(rebuild.close)
 

@@ -11,6 +11,7 @@ import logging
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
@@ -24,6 +25,9 @@ _LOG = logging.getLogger(__name__)
 
 _LONGEST_S: Final = 2 * 3600.0
 """One plan has been seen to take 10 minutes on an Orin, and there are a dozen at most: beyond this it hangs."""
+
+_STEP_S: Final = 30.0
+"""Between two requests for more time to start: systemd gives 15 minutes, and would call a longer build a failure."""
 
 _END_S: Final = 5.0
 
@@ -43,13 +47,18 @@ class Rebuild:
         with suppress(BrokenPipeError), self._child.stdin as pipe:  # a child that dies at once says so by its status
             pipe.write(config.model_dump_json().encode())
 
-    def wait(self) -> int:
-        """Wait for the end; gives its exit status, 0 where all plans are there."""
-        try:
-            return self._child.wait(_LONGEST_S)
-        except subprocess.TimeoutExpired:
-            self._end()
-            return self._child.wait()
+    def wait(self, extend: Callable[[float], None]) -> int:
+        """Wait for the end; gives its exit status, 0 where all plans are there.
+
+        `extend(seconds)` asks whoever waits for us for more time, as long as it goes on.
+        """
+        until = time.monotonic() + _LONGEST_S
+        while time.monotonic() < until:
+            extend(2 * _STEP_S)
+            with suppress(subprocess.TimeoutExpired):
+                return self._child.wait(_STEP_S)
+        self._end()
+        return self._child.wait()
 
     def close(self) -> None:
         """End it, if it goes on: what it has finished stays, and the next start builds the rest. Idempotent."""

@@ -342,6 +342,22 @@ class TestRebuilding:
         assert machine.builds == 8, "the others were built by the child"
         assert len(list((tmp_path / "plans").glob("*.plan"))) == 8
 
+    def test_a_long_build_asks_for_time_as_long_as_it_goes_on(
+        self, config: Config, tmp_path: Path, script: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        go = tmp_path / "go"
+        script.write_text(f"#!/bin/sh\nwhile [ ! -e '{go}' ]; do sleep 0.01; done\n")
+        monkeypatch.setattr(plan_rebuild, "_STEP_S", 0.05)
+        asked: list[float] = []
+
+        def extend(seconds: float) -> None:
+            asked.append(seconds)
+            if len(asked) == 3:
+                go.touch()
+
+        assert plan_rebuild.Rebuild(config, "joe", "auto", lambda: None).wait(extend) == 0
+        assert asked[:3] == [0.1, 0.1, 0.1]
+
     def test_auto_speaks_meanwhile(self, config: Config, machine: World, tmp_path: Path, script: Path) -> None:
         voice_build.build(config, "", "auto")
         self.damage(tmp_path)
