@@ -15,6 +15,7 @@ from typing import Final
 from daemon.audio_wishes import ducking_of, level_of, manners_of
 from daemon.cache import Keeper, PhraseCache
 from daemon.chimes import Chimes
+from daemon.commands import Speak
 from daemon.config import Config, packs_folder, phrases_folder, plans_folder, recordings_folder
 from daemon.config_text_section import normalizer_of
 from daemon.engine_room import BUFFER_FRAMES, make_engines, preferences, watermark_of
@@ -44,6 +45,7 @@ from device.memory import SAMPLE_BYTES
 from device.null import NullSink
 from device.sink import Sink
 from device.wav import WavSink
+from engines.casting import Wish
 from engines.families import load_for_many
 from engines.pack import PackStore
 from engines.precedence import Precedence
@@ -278,14 +280,8 @@ class Service:
                 job=job,
                 text=command.written,
                 ssml=command.ssml is not None,
-                style=command.style or "",
-                style_vector=command.style_vector or "",
-                voice=command.voice,
-                speaker=command.speaker,
-                gain=gain_of(command.volume),
+                wish=_wish(command),
                 cache=command.cache,
-                language=command.language,
-                rate=command.rate,
                 seed=zlib.crc32(command.id.encode()),
                 clip=waiting.clip,
                 framing=self._chimes.framing(command),
@@ -316,14 +312,8 @@ class Service:
                     job=job,
                     text=command.written,
                     ssml=command.ssml is not None,
-                    style=command.style or "",
-                    style_vector=command.style_vector or "",
+                    wish=_wish(command),
                     take=take,
-                    voice=command.voice,
-                    language=command.language,
-                    speaker=command.speaker,
-                    rate=command.rate,
-                    gain=gain_of(command.volume),
                     live=is_live(waiting),
                     framing=self._chimes.framing(command),
                 )
@@ -335,6 +325,18 @@ class Service:
     def _apply(self, settings: Settings) -> None:
         self._player.set_volume(settings.volume, muted=settings.muted)
         self._report(settings)
+
+
+def _wish(command: Speak) -> Wish:
+    return Wish(
+        command.voice,
+        command.language,
+        command.speaker,
+        command.style or "",
+        command.style_vector or "",
+        gain=gain_of(command.volume),
+        rate=command.rate,
+    )
 
 
 def _bounds(config: Config) -> Bounds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import queue
 import threading
@@ -25,6 +26,7 @@ from device.format import PERIOD, Samples
 from device.memory import HostBufferPool
 from device.realtime import GIVEN_WAY
 from engines import importer, piper
+from engines.casting import Wish
 from engines.errors import EngineError, PhonemizerClosedError, PhonemizerDiedError, SpeakerError, VoiceError
 from engines.pack import Pack, PackStore
 from engines.precedence import Precedence
@@ -40,6 +42,10 @@ from engines.watermark_graph import marker_graph
 
 TIMEOUT_S = 60
 GAIN = 0.25
+"""At which no peak has to be limited."""
+
+WISHES = {field.name for field in dataclasses.fields(Wish)}
+
 TEXT = "the quick brown fox jumps over the lazy dog"
 DEADLY = "s'" * 72
 
@@ -111,8 +117,8 @@ class Rig:
     def submit(self, take: Callable[[Samples], None], text: str = TEXT, **options: object) -> RenderOrder:
         """Order a text, at a volume at which no peak has to be limited where none is given."""
         job = Job(str(options.pop("id", "x")))
-        options.setdefault("gain", GAIN)
-        order = RenderOrder(job, text, take, **options)  # type: ignore[arg-type]
+        asked = {"gain": GAIN} | {name: options.pop(name) for name in WISHES & options.keys()}
+        order = RenderOrder(job, text, take, wish=Wish(**asked), **options)  # type: ignore[arg-type]
         self.renderers.submit(order)
         return order
 

@@ -30,6 +30,7 @@ from device.opus import OpusEncoder
 from device.opus_sink import OpusSink
 from engines import calibration, importer, piper
 from engines.backends import Wanted
+from engines.casting import Wish
 from engines.pack import PackStore
 from engines.precedence import Precedence
 from engines.runtime.engine import Feeds
@@ -44,6 +45,9 @@ from engines.windows import Speed
 
 TIMEOUT_S = 60
 TEXT = "the quick brown fox jumps over the lazy dog and then does it again"
+
+QUIET = Wish(gain=0.25)
+"""A volume at which no peak is limited, which depends on the sizes of the pieces."""
 
 
 class RecordingSink(NullSink):
@@ -97,7 +101,7 @@ class Voice:
 
     def say(self, text: str = TEXT, *, cache: bool = True, gain: float = 0.25) -> tuple[SynthesisEnded, Samples]:
         """At a volume at which no peak is limited, which depends on the sizes of the pieces."""
-        return self.order(Order(Job("x"), text, cache=cache, gain=gain))
+        return self.order(Order(Job("x"), text, cache=cache, wish=Wish(gain=gain)))
 
     def order(self, order: Order) -> tuple[SynthesisEnded, Samples]:
         self.sink.heard.clear()
@@ -221,14 +225,14 @@ def test_chimes_are_around_the_speech_whether_it_is_kept_or_not(make: Make, time
     voice = make()
     silence = np.zeros(PERIOD, np.float32)  # speech that begins with a jump gets a ramp where nothing is before it
     quiet = Framing.of(silence, silence, overlap_ms=0)
-    _, alone = voice.order(Order(Job("y"), TEXT, gain=0.25, cache=False, framing=quiet, seed=5))
+    _, alone = voice.order(Order(Job("y"), TEXT, wish=QUIET, cache=False, framing=quiet, seed=5))
     speech = alone[PERIOD:-PERIOD]
     framing = Framing.of(bell("attention"), bell("done"), overlap_ms=60)
     for saying in range(times):
         if saying == 2:
             voice.until_kept(1)
         job = Job("x")
-        done, heard = voice.order(Order(job, TEXT, gain=0.25, cache=times > 1, framing=framing, seed=5))
+        done, heard = voice.order(Order(job, TEXT, wish=QUIET, cache=times > 1, framing=framing, seed=5))
     assert done.cached is (times > 1)
     assert heard.size == framing.extra + speech.size
     assert done.audio_s == pytest.approx(heard.size / RATE)
@@ -243,9 +247,9 @@ def test_what_goes_on_has_no_second_chime(make: Make) -> None:
     voice = make()
     framing = Framing.of(bell("attention"), None, overlap_ms=0)
     whole = Job("x")
-    _, heard = voice.order(Order(whole, TEXT, gain=0.25, cache=False, framing=framing, seed=5))
+    _, heard = voice.order(Order(whole, TEXT, wish=QUIET, cache=False, framing=framing, seed=5))
     again = Job("x", start=whole.words[2])
-    _, rest = voice.order(Order(again, TEXT, gain=0.25, cache=False, framing=framing, seed=5))
+    _, rest = voice.order(Order(again, TEXT, wish=QUIET, cache=False, framing=framing, seed=5))
     assert again.words == whole.words
     np.testing.assert_allclose(rest[PERIOD:], heard[whole.words[2] :][PERIOD:], atol=1e-4)
 
@@ -256,14 +260,14 @@ def test_what_goes_on_in_its_closing_chime_goes_on_just_there(make: Make, *, mar
     framing = Framing.of(None, bell("done"), overlap_ms=60)
     for _ in range(3):  # the third one is kept
         whole = Job("x")
-        _, heard = voice.order(Order(whole, TEXT, gain=0.25, cache=True, framing=framing, seed=5))
+        _, heard = voice.order(Order(whole, TEXT, wish=QUIET, cache=True, framing=framing, seed=5))
     (end,) = whole.last_word_end
     assert heard.size == end + framing.after.size - framing.overlap
     for cache in (False, True):
         for start in (end - framing.overlap // 2, end + RATE // 10, heard.size):
             assert whole.resume_at(start) == (start if start >= end else whole.words[-1])
             again = Job("x", start=start)
-            done, rest = voice.order(Order(again, TEXT, gain=0.25, cache=cache, framing=framing, seed=5))
+            done, rest = voice.order(Order(again, TEXT, wish=QUIET, cache=cache, framing=framing, seed=5))
             np.testing.assert_allclose(rest[PERIOD:], heard[start:][PERIOD:], atol=1e-4)
             assert done.audio_s == pytest.approx(heard.size / RATE)
 
@@ -342,7 +346,7 @@ def test_what_the_engine_writes_is_what_opus_reads(make: Make, monkeypatch: pyte
     monkeypatch.setattr(voice.sink, "write", sink.write)
     written = periods_written(monkeypatch)
     silence = Framing.of(np.zeros(PERIOD, np.float32), None, overlap_ms=0)  # else this voice would begin with a jump
-    voice.order(Order(Job("x"), text, gain=0.25, cache=False, framing=silence))
+    voice.order(Order(Job("x"), text, wish=QUIET, cache=False, framing=silence))
     whole = len(encoded)
     sink.close()  # what does not fill a packet comes through a buffer of its own
     assert whole > 40
@@ -433,7 +437,7 @@ def test_a_frugal_voice_takes_fewer_windows_and_sounds_the_same(make: Make, monk
     for frugal in (False, True):
         voice.engine.be_frugal(frugal=frugal)
         windows.clear()
-        order = Order(Job("x"), TEXT, gain=0.25, cache=False, seed=5)
+        order = Order(Job("x"), TEXT, wish=QUIET, cache=False, seed=5)
         sounds.append(voice.order(order)[1])
         counts.append(len(windows))
     assert counts[1] < counts[0]
