@@ -28,7 +28,7 @@ from daemon.commands import (
     VoicesGet,
     VolumeSet,
 )
-from daemon.errors import JournalError, PayloadError
+from daemon.errors import PayloadError
 from daemon.events import Answer, Done, Pong, QueuedCommand, QueueState, Settings, VoiceInfo, Voices
 from daemon.journal import Journal
 from daemon.lexica import Lexica
@@ -178,10 +178,7 @@ class Controls:
     def _set(self, command: Control, name: str, *, version: int | None = None, **wanted: object) -> Done:
         given = {key: value for key, value in wanted.items() if value is not None}
         self._replace(version=self.settings.version + 1 if version is None else version, **given)
-        try:
-            self._journal.remember(_FACT, self.settings.to_json())
-        except JournalError as error:
-            _LOG.warning("the settings are lost with the next restart: %s", error)
+        self._journal.remember(_FACT, self.settings.to_json())
         return self._done(command, name)
 
     @property

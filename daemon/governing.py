@@ -12,7 +12,6 @@ from statistics import median
 from typing import Final
 
 from daemon.config_power import PowerConfig
-from daemon.errors import JournalError
 from daemon.inbox import Inbox, ModeApplied, ModeChanged, ReadingTaken, SpeakReceived
 from daemon.journal import PLAUSIBLE_WALL, Clock, Journal
 from daemon.power_watch import BoardHand, SensorWatch
@@ -101,7 +100,7 @@ class Governing:
         """Have the board put back as it was found; `join` waits for it."""
         self._watch.stop()
         self._hand.stop()
-        self._keep_hours()
+        self._journal.remember(_FACT, self._hours.to_text())
 
     def join(self) -> None:
         """Wait a little for that; a thread that hangs is left behind."""
@@ -140,13 +139,7 @@ class Governing:
         if at.wall >= PLAUSIBLE_WALL and hour != self._kept_hour:
             self._kept_hour = hour
             self._hours = self._hours.at(day)
-            self._keep_hours()
-
-    def _keep_hours(self) -> None:
-        try:
             self._journal.remember(_FACT, self._hours.to_text())
-        except JournalError as error:
-            _LOG.warning("what hours are busy is forgotten with the next restart: %s", error)
 
 
 def make_governing(

@@ -12,7 +12,6 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict
 
 from daemon.commands import LexiconGet, LexiconSet
-from daemon.errors import JournalError
 from daemon.events import Done, LexiconState
 from daemon.journal import Journal
 from engines.aside import PATIENCE_S, Aside
@@ -84,10 +83,7 @@ class Lexica:
             with self._lock:
                 self._from_set = command.entries
                 self._make()
-            try:
-                self._journal.remember(_FACT, self._set.model_dump_json())
-            except JournalError as error:
-                _LOG.warning("the lexicon that was set is lost with the next restart: %s", error)
+            self._journal.remember(_FACT, self._set.model_dump_json())
             return Done(request=command.request, command="lexicon/set")
         self.current()
         entries = tuple(entry.model_dump(exclude_defaults=True) for entry in self._set.entries)

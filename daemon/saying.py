@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 
+from daemon.commands import Speak
 from daemon.framing import Framing
 from daemon.job import Job
+from daemon.level import gain_of
 from engines.casting import Wish
 
 
@@ -24,3 +26,16 @@ class Saying:
     """Where the owner prefers none."""
     framing: Framing | None = None
     """Chimes around it."""
+
+
+def wish_of(command: Speak) -> Wish:
+    """Give what a command asks of who speaks."""
+    return Wish(
+        command.voice,
+        command.language,
+        command.speaker,
+        command.style or "",
+        command.style_vector or "",
+        gain=gain_of(command.volume),
+        rate=command.rate,
+    )

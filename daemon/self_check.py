@@ -17,7 +17,6 @@ from typing import Final
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from daemon.errors import JournalError
 from daemon.inbox import Inbox, SelfChecked
 from daemon.journal import PLAUSIBLE_WALL, Clock, Journal
 from daemon.sampling import Sample
@@ -162,10 +161,7 @@ class SelfChecks:
             while len(records) > _RECORDS:
                 records.pop(next(iter(records)))
         self._memory.last = check
-        try:
-            self._journal.remember(_FACT, self._memory.model_dump_json())
-        except JournalError as error:
-            _LOG.warning("what the voice's check has found is lost with the next restart: %s", error)
+        self._journal.remember(_FACT, self._memory.model_dump_json())
         return check
 
     def _spoken(self, sounds: Sequence[Samples] | None, info: AnyInfo | None, problem: str) -> None:

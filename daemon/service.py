@@ -15,7 +15,6 @@ from typing import Final
 from daemon.audio_wishes import ducking_of, level_of, manners_of
 from daemon.cache import Keeper, PhraseCache
 from daemon.chimes import Chimes
-from daemon.commands import Speak
 from daemon.config import Config, packs_folder, phrases_folder, plans_folder, recordings_folder
 from daemon.config_text_section import normalizer_of
 from daemon.engine_room import BUFFER_FRAMES, make_engines, preferences, watermark_of
@@ -25,7 +24,6 @@ from daemon.figures import Vitals
 from daemon.inbox import Inbox, Origin, PlaybackEnded, RenderEnded
 from daemon.job import Job
 from daemon.journal import Journal
-from daemon.level import gain_of
 from daemon.lexica import Lexica
 from daemon.outputs import Outputs
 from daemon.phrases import Kept
@@ -36,6 +34,7 @@ from daemon.render_orders import RenderOrder
 from daemon.rendering import Renderers
 from daemon.renders import is_live
 from daemon.sampling import Sample
+from daemon.saying import wish_of
 from daemon.speaker import Bounds, Hands, Speaker
 from daemon.synthesis import Order, SynthesisThread
 from daemon.voice_list import voice_infos
@@ -45,7 +44,6 @@ from device.memory import SAMPLE_BYTES
 from device.null import NullSink
 from device.sink import Sink
 from device.wav import WavSink
-from engines.casting import Wish
 from engines.families import load_for_many
 from engines.pack import PackStore
 from engines.precedence import Precedence
@@ -280,7 +278,7 @@ class Service:
                 job=job,
                 text=command.written,
                 ssml=command.ssml is not None,
-                wish=_wish(command),
+                wish=wish_of(command),
                 cache=command.cache,
                 seed=zlib.crc32(command.id.encode()),
                 clip=waiting.clip,
@@ -312,7 +310,7 @@ class Service:
                     job=job,
                     text=command.written,
                     ssml=command.ssml is not None,
-                    wish=_wish(command),
+                    wish=wish_of(command),
                     take=take,
                     live=is_live(waiting),
                     framing=self._chimes.framing(command),
@@ -325,18 +323,6 @@ class Service:
     def _apply(self, settings: Settings) -> None:
         self._player.set_volume(settings.volume, muted=settings.muted)
         self._report(settings)
-
-
-def _wish(command: Speak) -> Wish:
-    return Wish(
-        command.voice,
-        command.language,
-        command.speaker,
-        command.style or "",
-        command.style_vector or "",
-        gain=gain_of(command.volume),
-        rate=command.rate,
-    )
 
 
 def _bounds(config: Config) -> Bounds:

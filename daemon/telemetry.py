@@ -16,7 +16,6 @@ from typing import Final
 
 from daemon.alerts import Alerts, Facts, rules
 from daemon.config import AlertsConfig, TelemetryConfig
-from daemon.errors import JournalError
 from daemon.events import Event
 from daemon.figures import Figures, Vitals
 from daemon.inbox import AudioState, Inbox, ModeChanged, ReadingTaken, SelfChecked, SpeakReceived
@@ -195,17 +194,10 @@ def begin_run(journal: Journal) -> int:
     ended, _, count = (journal.recall(_RUN) or "ended 0").partition(" ")
     restarts = int(count) if count.isdecimal() else 0
     restarts += ended != "ended"
-    _note_run(journal, f"begun {restarts}")
+    journal.remember(_RUN, f"begun {restarts}")
     return restarts
 
 
 def end_run(journal: Journal, restarts: int) -> None:
     """Note that this run ends as it should."""
-    _note_run(journal, f"ended {restarts}")
-
-
-def _note_run(journal: Journal, fact: str) -> None:
-    try:
-        journal.remember(_RUN, fact)
-    except JournalError as error:
-        _LOG.warning("restarts are not counted: %s", error)
+    journal.remember(_RUN, f"ended {restarts}")

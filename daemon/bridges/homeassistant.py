@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -13,13 +12,10 @@ from daemon.bridges.homeassistant_discovery import discovery, object_id
 from daemon.bridges.line import Line
 from daemon.commands import VoicesGet
 from daemon.config import Config
-from daemon.errors import JournalError
 from daemon.events import FINAL, Event, Interrupted, Resumed, Started, Synthesized, Voices
 from daemon.inbox import ControlReceived, Inbox, Origin
 from daemon.mqtt_types import Received
 from daemon.topics import Topics
-
-_LOG = logging.getLogger(__name__)
 
 _ROUTE: Final = "homeassistant"
 """Of our own questions."""
@@ -57,8 +53,7 @@ class HomeAssistant:
     ) -> None:
         """`output` is what `Started` calls the loudspeaker.
 
-        `left` are the topics that hold something of ours from before; `leave` remembers them, and may raise
-        JournalError.
+        `left` are the topics that hold something of ours from before; `leave` remembers them.
         """
         self._enabled = config.homeassistant.enabled
         self._prefix, self._device = config.mqtt.topic_prefix, config.device.name
@@ -162,7 +157,4 @@ class HomeAssistant:
 
     def _remember(self, topics: set[str]) -> None:
         self._left = topics
-        try:
-            self._leave(sorted(topics))
-        except JournalError as error:
-            _LOG.warning("after a restart Home Assistant may keep what is turned off: %s", error)
+        self._leave(sorted(topics))
