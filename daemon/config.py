@@ -16,6 +16,7 @@ from daemon.config_power import PowerConfig
 from daemon.config_problems import KeySchema, problems
 from daemon.config_recorder import RecorderConfig
 from daemon.config_rtp import RtpConfig
+from daemon.config_section import Section
 from daemon.config_sections import (
     CacheConfig,
     DeviceConfig,
@@ -26,7 +27,6 @@ from daemon.config_sections import (
     MemoryConfig,
     MqttConfig,
     RenderConfig,
-    Section,
     VoiceConfig,
 )
 from daemon.config_styles import StylesConfig

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from daemon.config_sections import TEXT, Section, Text
+from daemon.config_section import TEXT, Section, Text
 
 _NIGHT: Final = 'two times of day such as "22:00-07:00"'
 _Night = Annotated[str, Field(pattern=r"^(([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9])?$")]

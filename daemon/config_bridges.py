@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from daemon.config_sections import TOPIC, TOPIC_CHARACTER, Section, listening_address
+from daemon.config_section import TOPIC, TOPIC_CHARACTER, Section, listening_address
 
 
 class HomeAssistantConfig(Section):

@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import Field
 
 from daemon.commands import ChimeName
-from daemon.config_sections import TEXT, Section, Text
+from daemon.config_section import TEXT, Section, Text
 
 _DEFAULT: Final = (
     'Chime before commands of this priority that say nothing of one, "" for none; '

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from daemon.config_sections import Section
+from daemon.config_section import Section
 
 
 class LexiconConfig(Section):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from daemon.config_sections import Section
+from daemon.config_section import Section
 from power.heat import LEAST_HYSTERESIS_MC
 
 _PATH = "printable text of 1 to 4096 characters"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from daemon.config_sections import TEXT, Section, Text
+from daemon.config_section import TEXT, Section, Text
 
 
 class RecorderConfig(Section):

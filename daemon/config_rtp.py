@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from daemon.config_sections import TEXT, Section, Text
+from daemon.config_section import TEXT, Section, Text
 from device.rtp import Target
 
 

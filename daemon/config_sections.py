@@ -8,38 +8,19 @@ from __future__ import annotations
 
 import re
 import socket
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
+from daemon.config_section import HOST, TEXT, TOPIC, TOPIC_CHARACTER, Section, Text
 from device.opus import OpusSettings
-
-TOPIC_CHARACTER: Final = r"[^/+#\s\x00-\x1f\x7f-\x9f]"
-"""What one level of an MQTT topic may hold. MQTT allows spaces, but people then quote topics wrongly in shells."""
-
-TOPIC: Final = rf"^[^$/+#\s\x00-\x1f\x7f-\x9f]{TOPIC_CHARACTER}*(/{TOPIC_CHARACTER}+)*$"
-
-_HOST_LABEL: Final = r"[^.\s\x00-\x1f\x7f-\x9f]{1,63}"
-_HOST: Final = rf"^{_HOST_LABEL}(\.{_HOST_LABEL})*\.?$"
-"""What resolvers take; Python's raises what no connection attempt would expect for all else."""
 
 _SCOPES: Final = ("all", "group", "render")
 """What stands in topics in a device's place."""
 
-TEXT: Final = "printable text of up to 4096 characters"
-Text = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$", max_length=4096)]
-"""Names and paths for other libraries, which cut them off, or raise, at a NUL."""
-
 
 def _host_name() -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "", socket.gethostname())[:64] or "unnamed"
-
-
-class Section(BaseModel):
-    """What all sections share: nothing unknown, nothing converted, nothing changed later."""
-
-    # Defaults are validated too: a cross-check must also see a default that clashes with a value given.
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=True, allow_inf_nan=False)
 
 
 class DeviceConfig(Section):
@@ -68,17 +49,6 @@ class DeviceConfig(Section):
         return value
 
 
-def listening_address() -> Any:  # noqa: ANN401  as pydantic has it
-    """Give the field of an address that a server of ours listens on."""
-    return Field(
-        default="127.0.0.1",
-        description='Address that it listens on, where anybody may come in, "0.0.0.0" for all; '
-        "text of 1 to 253 characters without white space",
-        pattern=_HOST,
-        max_length=253,
-    )
-
-
 class MqttConfig(Section):
     """The broker, and how to reach it."""
 
@@ -86,7 +56,7 @@ class MqttConfig(Section):
         default="localhost",
         description="Host name or address of the broker; text of 1 to 253 characters without white space, "
         "at most 63 of them between two dots",
-        pattern=_HOST,
+        pattern=HOST,
         max_length=253,
     )
     port: int = Field(default=1883, ge=1, le=65535, description="TCP port of the broker; port number")

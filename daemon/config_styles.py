@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from daemon.config_sections import Section
+from daemon.config_section import Section
 from engines.styles import Style, read_definitions
 
 _Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$", max_length=300)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from daemon.config_sections import Section, listening_address
+from daemon.config_section import Section, listening_address
 
 
 class TelemetryConfig(Section):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from daemon.config import DEFAULT_PATH, Config, load, section_keys
 from daemon.config_problems import KeySchema, allowed
-from daemon.config_sections import Section
+from daemon.config_section import Section
 from daemon.config_toml import toml_value
 from daemon.errors import ConfigError
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from daemon.config_sections import Section
+from daemon.config_section import Section
 from engines.text.normalize.pipeline import Normalizer
 
 
