@@ -18,6 +18,7 @@ from device.memory import BufferPool
 from engines import calibration
 from engines.acoustic import Acoustic, BucketedAcoustic, WholeAcoustic
 from engines.errors import EngineError
+from engines.pace import Pace
 from engines.pack import Pack
 from engines.precision_report import chosen_precision
 from engines.runtime.ort import OrtEngine
@@ -135,7 +136,7 @@ def load_voice(pack: Pack, wanted: Wanted, gpu: Gpu | None = None) -> VitsVoice:
         vocoder.close()
         raise
     voice = VitsVoice(pack.info, acoustic, vocoder)
-    voice.speed = speed
+    voice.speed, voice.pace = speed, Pace()
     return voice
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,7 @@ from engines.acoustic import Acoustic, WholeAcoustic
 from engines.alignment import Aligned
 from engines.blends import Mix
 from engines.errors import SynthesisError
+from engines.pace import Pace
 from engines.pack import Pack
 from engines.pack_info import PackInfo
 from engines.runtime.ort import OrtEngine
@@ -80,6 +82,8 @@ class VitsVoice:
         self.info: Final = info
         self.speed: Speed = UNKNOWN_SPEED
         """What a window costs here: the schedule follows from it. Whoever has measured it says so."""
+        self.pace: Pace | None = None
+        """Corrects `speed` by what windows take; None where nobody waits for them."""
         self._acoustic = acoustic
         self.vocoder: Final = vocoder
         self._words = WordFinder(info.phoneme_ids)
@@ -166,7 +170,8 @@ class VitsVoice:
 
     def windows(self, latents: Latents, capacity: int, *, frugal: bool = False, held: int = 0) -> Iterator[Window]:
         """Divide a sentence into windows that emit at most `capacity` frames each. `frugal`, `held`: see `plan`."""
-        return self.vocoder.windows(latents.shape[2], speed=self.speed, capacity=capacity, frugal=frugal, held=held)
+        speed = self.speed if self.pace is None else self.pace.corrected(self.speed)
+        return self.vocoder.windows(latents.shape[2], speed=speed, capacity=capacity, frugal=frugal, held=held)
 
     def frames_needed(self, window: Window) -> int:
         """Give the output frames that `render` writes for `window`; what is beyond `Window.frames` is nobody's."""
@@ -174,7 +179,10 @@ class VitsVoice:
 
     def render(self, latents: Latents, window: Window, delivery: Delivery, output: Samples) -> None:
         """Run the vocoder part on one window, straight into `output`, which is just `frames_needed` long."""
+        begun = time.perf_counter()
         self.vocoder.render(latents, window, output, gain=delivery.gain, speaker=delivery.speaker)
+        if self.pace is not None:
+            self.pace.note(self.speed, window.stop - window.start, time.perf_counter() - begun)
         if not _all_finite(output):
             raise SynthesisError(self.info.name, "its vocoder part gave values that are no numbers")
 
