@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,9 +12,12 @@ from daemon.config import Config, load
 from daemon.config_text_section import normalizer_of
 from daemon.journal import Journal
 from daemon.lexica import Lexica
-from engines.text.explain import explain
+from engines.errors import UnknownEspeakVoiceError
+from engines.text.espeak_names import espeak_names
+from engines.text.explain import Explanation, explain
 from engines.text.phonemes import Phonemizer
 from engines.text.reading import Front, Reader
+from engines.text.script import Script
 from engines.text.ssml import script_of
 
 _DEFAULT_LANGUAGE: Final = "en-us"
@@ -52,6 +55,13 @@ def _explain_text(options: argparse.Namespace, config: Config) -> int:
     with closing(Phonemizer(config.limits.phonemes_timeout_s)) as phonemizer, closing(Journal(None)) as journal:
         lexica = Lexica(Path(config.lexicon.folder), journal)
         reader = Reader(phonemizer, Front(normalizer_of(config.text), lexica.current))
-        explained = explain(reader, script_of(options.text, ssml=options.ssml), options.language)
+        explained = _explained(reader, script_of(options.text, ssml=options.ssml), options.language)
     print(as_json(explained) if options.json else as_text(explained))
     return 0
+
+
+def _explained(reader: Reader, script: Script, language: str) -> Explanation:
+    for name in espeak_names(language):
+        with suppress(UnknownEspeakVoiceError):
+            return explain(reader, script, name)
+    raise UnknownEspeakVoiceError(language)

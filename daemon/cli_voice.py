@@ -97,7 +97,11 @@ def _download(package: str, folder: Path) -> Path:
 
 
 def _voice_list(options: argparse.Namespace) -> int:
-    for pack in PackStore(packs_folder(load(options.config))).list():
+    store = PackStore(packs_folder(load(options.config)))
+    packs = store.list()
+    if not packs:
+        print(f"speakd: no voice in {store.folder}; speakd voice add imports one", file=sys.stderr)
+    for pack in packs:
         if isinstance(pack, BrokenPack):
             print(f"{pack.folder.name}  broken: {pack.reason}")
         else:

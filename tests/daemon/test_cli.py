@@ -182,7 +182,9 @@ class TestVoice:
         assert main([*empty, "voice", "remove", "tiny"]) == 0
         capsys.readouterr()
         assert main([*empty, "voice", "list"]) == 0
-        assert capsys.readouterr().out == ""
+        listed = capsys.readouterr()
+        assert listed.out == ""
+        assert f"no voice in {tmp_path / 'packs'}; speakd voice add" in listed.err
         assert list((tmp_path / "packs").iterdir()) == []
 
     def test_a_broken_one_is_listed_and_can_be_removed(

@@ -76,6 +76,22 @@ def test_a_text_is_explained_step_by_step(capsys: pytest.CaptureFixture[str]) ->
     ]
 
 
+@pytest.mark.parametrize(
+    ("language", "phonemes"),
+    [("zh", "sˈa5n"), ("zh-CN", "sˈa5n"), ("de-AT", "drˈaɪ"), ("en_GB", "θɹˈiː"), ("no", "trˈeː"), ("pt-PT", "tɾˈeʃ")],
+)
+def test_a_language_may_be_named_as_people_name_it(
+    language: str, phonemes: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["explain", "--language", language, "3"]) == 0
+    assert phonemes in capsys.readouterr().out
+
+
+def test_a_language_that_nobody_speaks_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["explain", "--language", "xx-YY", "3"]) == 1
+    assert "espeak-ng has no voice 'xx-YY'" in capsys.readouterr().err
+
+
 def test_a_file_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["explain", "--lines", str(tmp_path / "none")]) == 1
     assert "No such file" in capsys.readouterr().err
