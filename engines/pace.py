@@ -19,6 +19,9 @@ _TOLERANCE: Final = 2.0
 """Factor by which they may differ from what was measured before that is not believed any more: on a machine with
 nothing else to do, the quickest of eight, of 33 to 354 frames, took 0.63 to 0.93 of it."""
 
+_UNNOTICED_S: Final = 0.005
+"""By which a window may differ in any case: nobody hears it, and a scheduler alone makes as much of a small one."""
+
 
 class Pace:
     """How quick the last windows of one voice were. One thread uses it."""
@@ -28,7 +31,8 @@ class Pace:
 
     def note(self, measured: Speed, frames: int, took_s: float) -> None:
         """Take notice of a window of so many latent frames, margins included."""
-        self._shares.append(took_s / (measured.overhead_s + measured.frame_s * frames))
+        expected_s = measured.overhead_s + measured.frame_s * frames
+        self._shares.append(took_s / expected_s if abs(took_s - expected_s) > _UNNOTICED_S else 1.0)
 
     def corrected(self, measured: Speed) -> Speed:
         """Give the speed that the last windows had, or what was measured where they had about that.

@@ -28,7 +28,7 @@ from device.memory import HostBufferPool
 from device.null import NullSink
 from device.opus import OpusEncoder
 from device.opus_sink import OpusSink
-from engines import calibration, importer, piper
+from engines import backends, calibration, importer, piper
 from engines.backends import Wanted
 from engines.casting import Wish
 from engines.pack import PackStore
@@ -152,7 +152,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> PackStore:
 
 
 @pytest.fixture
-def make(tmp_path: Path, store: PackStore) -> Iterator[Make]:
+def make(tmp_path: Path, store: PackStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    monkeypatch.setattr(backends, "Pace", lambda: None)  # its speed is made up
     with contextlib.ExitStack() as stack:
 
         def run(*phrases: str, watermark: Watermark | None = None, capacity: int = 20 * PERIOD) -> Voice:

@@ -37,6 +37,14 @@ def test_times_that_are_about_right_change_nothing(times_s: list[float]) -> None
     assert pace_of(times_s).corrected(MEASURED) == MEASURED
 
 
+@given(st.lists(st.floats(0, 0.0059), min_size=1, max_size=30))
+def test_what_nobody_notices_changes_nothing(times_s: list[float]) -> None:
+    pace = Pace()
+    for time_s in times_s:
+        pace.note(Speed(0.0, 0.0001), 10, time_s)
+    assert pace.corrected(Speed(0.0, 0.0001)) == Speed(0.0, 0.0001)
+
+
 def test_one_window_shows_that_the_device_is_quicker() -> None:
     found = pace_of([0.09, 0.01, 0.1]).corrected(MEASURED)
     assert found.overhead_s == pytest.approx(0.0002)
