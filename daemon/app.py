@@ -18,6 +18,7 @@ from typing import Final
 from daemon.bridges import homeassistant
 from daemon.bridges.bridge import Bridge
 from daemon.bridges.hermes import Hermes
+from daemon.clock import Clock
 from daemon.commands import Speak
 from daemon.config import CacheConfig, Config, journal_file, state_folder
 from daemon.disks import Disks, written_folders
@@ -26,7 +27,7 @@ from daemon.events import Event, Failed, Finished, Rejected, Settings, Status
 from daemon.figures import Figures, Vitals
 from daemon.governing import Governing, make_governing
 from daemon.inbox import Origin, RealtimeAnswer, SpeakReceived, Stop, ThreadDied
-from daemon.journal import Clock, Journal
+from daemon.journal import Journal
 from daemon.link import Link
 from daemon.main_loop import MainLoop, Parts, settle_rest
 from daemon.self_check import SelfChecks

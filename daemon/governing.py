@@ -11,9 +11,10 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
+from daemon.clock import PLAUSIBLE_WALL, Clock
 from daemon.config_power import PowerConfig
 from daemon.inbox import Inbox, ModeApplied, ModeChanged, ReadingTaken, SpeakReceived
-from daemon.journal import PLAUSIBLE_WALL, Clock, Journal
+from daemon.journal import Journal
 from daemon.power_watch import BoardHand, SensorWatch
 from daemon.speaker import Speaker
 from power.busy_hours import BusyHours

@@ -16,15 +16,31 @@ import logging
 import math
 import sqlite3
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from daemon.clock import Clock
 from daemon.commands import Speak
 from daemon.errors import JournalError
 from daemon.inbox import Origin
-from daemon.journal_file import Statement, copy_in_memory, give_back, in_memory, is_refusal, open_file, write
-from engines.aside import Aside
+from daemon.journal_file import (
+    Contents,
+    Row,
+    Statement,
+    changes_in,
+    contents_of,
+    copy_of,
+    earlier_in,
+    fill,
+    give_back,
+    in_memory,
+    is_refusal,
+    open_file,
+    write,
+)
+from engines.aside import PATIENCE_S, Aside
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,42 +49,6 @@ _PRUNE_EVERY: Final = 100
 
 _BACK_S: Final = 5.0
 """Between two attempts to go back to a disk that took nothing; one that fails takes some milliseconds."""
-
-PLAUSIBLE_WALL: Final = 1_767_225_600.0
-"""2026-01-01: a clock before it was never set since the board started."""
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """What time it is, in several ways. Within one boot the time since it counts, whatever the wall clock does."""
-
-    boot: str
-    monotonic: float
-    wall: float
-    asleep: float = 0.0
-    """Seconds of this boot for which the machine was suspended: `monotonic` stood still."""
-
-    @classmethod
-    def now(cls) -> Clock:
-        """Read all of them."""
-        boot = "unknown"
-        with contextlib.suppress(OSError):
-            boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        monotonic = time.monotonic()
-        return cls(boot, monotonic, time.time(), max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - monotonic))
-
-    @property
-    def since_boot(self) -> float:
-        """Seconds since the boot, those of suspensions among them."""
-        return self.monotonic + self.asleep
-
-    def age_s(self, earlier: Clock) -> float | None:
-        """Give the time since `earlier`; None where no clock can tell: one was not set, or went backwards."""
-        if self.boot == earlier.boot and self.since_boot >= earlier.since_boot:
-            return self.since_boot - earlier.since_boot
-        if earlier.wall >= PLAUSIBLE_WALL and self.wall >= earlier.wall:
-            return self.wall - earlier.wall
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +71,24 @@ class Untold:
     origin: Origin
 
 
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ETIMEDOUT})
+
+_START_S: Final = 10.0
+"""For the check of the whole file; SQLite itself waits 5 s for another process that has it."""
+
+_GIVEN_S: Final = 5.0
+"""For all that came meanwhile to be written: 10,000 commands took 0.2 s here."""
+
+_FORGET: Final[Statement] = ("DELETE FROM commands WHERE final IS NOT NULL AND told = 1", ())
+"""In memory: what the disk knows of it is enough."""
 
 
 class Journal:
     """One file, one process, one thread.
 
-    A disk that takes nothing, from the start or at any time, silences nobody: the journal goes on in memory, with all
-    that can still be read of the disk, and `problem` says so. `recover` takes it back, with all that came meanwhile.
+    What is open or untold, and all facts, are in memory too. A disk that takes nothing or does not answer, from the
+    start or at any time, silences nobody: the journal goes on in memory, and `problem` says so. `recover` takes the
+    disk back, with all that came meanwhile.
     """
 
     def __init__(self, path: Path | None, *, keep: int = 10_000) -> None:
@@ -112,15 +102,20 @@ class Journal:
         self._told: list[str] = []
         self._back_at = 0.0
         self._aside = Aside("journal")
+        """Does all that touches the disk."""
         self._opened: list[sqlite3.Connection] = []
         """What was opened aside and is not in use yet."""
         self.problem = ""
         """Why nothing outlives a restart; empty where it does."""
         self._disk: sqlite3.Connection | None = None
         """The file's; None where it could not be opened."""
-        self._database: sqlite3.Connection
-        """In which all is written and looked up: the file's, or its copy in memory."""
-        self._open()
+        self._memory = in_memory()
+        self._number = 0
+        """Of the command that was accepted last."""
+        self._left: Contents | None = None
+        """What the disk had when it was left; None where it was never read."""
+        if path is not None:
+            self._open(path)
 
     @property
     def due(self) -> float:
@@ -129,12 +124,10 @@ class Journal:
 
     def accept(self, command: Speak, origin: Origin, at: Clock) -> None:
         """Record that this command was accepted. On return it is on the disk."""
-        row = (command.id, _dump(command.model_dump()), _origin_to_json(origin), at.boot, at.since_boot, at.wall)
+        content = (command.id, _dump(command.model_dump()), _origin_to_json(origin), at.boot, at.since_boot, at.wall)
         # One of that id which has no end is of an earlier run, which nobody could read when this one began.
-        insert = (
-            "INSERT OR REPLACE INTO commands (id, command, origin, boot, monotonic, wall) VALUES (?, ?, ?, ?, ?, ?)"
-        )
-        statements: list[Statement] = [(insert, row)]
+        insert = "INSERT OR REPLACE INTO commands (number, id, command, origin, boot, monotonic, wall) VALUES"
+        statements: list[Statement] = [(f"{insert} (?, ?, ?, ?, ?, ?, ?)", (self._number + 1, *content))]
         self._accepted += 1
         if self._accepted % _PRUNE_EVERY == 0:
             prune = (
@@ -143,6 +136,7 @@ class Journal:
             )
             statements.append((prune, (self._keep,)))
         self._write(*statements)
+        self._number += 1
 
     def begin(self, command_id: str) -> None:
         """Record that it may be heard from now on: after a crash it is not spoken again."""
@@ -161,7 +155,16 @@ class Journal:
 
     def final(self, command_id: str) -> str | None:
         """Give the final event of a command that has ended and is still remembered."""
-        row = self._read("SELECT final FROM commands WHERE id = ? AND final IS NOT NULL", (command_id,))
+        query, values = "SELECT final FROM commands WHERE id = ? AND final IS NOT NULL", (command_id,)
+        row = self._read(query, values)
+        if not row and self._disk is not None and not self.problem:
+            disk = self._disk
+            try:
+                row = self._aside.do(lambda: disk.execute(query, values).fetchall())
+            except (sqlite3.Error, OSError) as error:
+                self._leave_disk(error)
+        if not row:
+            row = self._read("SELECT final FROM earlier WHERE id = ?", values)
         return row[0][0] if row else None
 
     def open_entries(self) -> list[Entry]:
@@ -200,17 +203,18 @@ class Journal:
         self._back_at = now + _BACK_S
         try:
             if self._disk is None:
-                self._disk = self._reopen(self._path)
-            give_back(self._database, self._disk)
+                self._disk = self._opened_aside(self._path)
+            changes, disk = changes_in(self._memory, self._left), self._disk
+            contents = self._aside.do(lambda: give_back(changes, disk), _GIVEN_S)
         except OSError:
             return
         except sqlite3.Error as error:
             if self._disk is not None and not is_refusal(error):  # broken: it is opened, and judged, anew
-                self._disk.close()
+                self._close(self._disk)
                 self._disk = None
             return
-        self._database.close()
-        self._database, self.problem = self._disk, ""
+        self._take(contents)
+        self.problem = ""
         _LOG.warning("the journal %s is written again", self._path)
 
     def close(self) -> None:
@@ -220,59 +224,87 @@ class Journal:
                 self._write()
         self._back_at = 0.0
         self.recover()
-        for database in (self._database, self._disk, *self._opened):
+        self._memory.close()
+        for database in (self._disk, *self._opened):
             if database is not None:
-                database.close()
+                self._close(database)
 
     def _write(self, *statements: Statement) -> None:
-        """Run one transaction, in memory where the disk refuses; what was told goes along. JournalError."""
+        """Run one transaction, in memory alone where the disk takes nothing; what was told goes along. JournalError."""
         self.recover()
         told = [("UPDATE commands SET told = 1 WHERE id = ?", (command_id,)) for command_id in self._told]
+        transaction = [*statements, *told]
+        if self._disk is not None and not self.problem:
+            disk = self._disk
+            try:
+                self._aside.do(lambda: write(disk, transaction))
+            except (sqlite3.Error, OSError) as error:
+                self._leave_disk(error)
+        on_disk = self._path is not None and not self.problem
         try:
-            write(self._database, (*statements, *told))
+            write(self._memory, [*transaction, _FORGET] if on_disk else transaction)
         except sqlite3.Error as error:
-            if self.problem:
-                raise JournalError(str(self._path), str(error)) from error
-            self._leave_disk(self._disk, str(error))
-            write(self._database, (*statements, *told))
+            raise JournalError(str(self._path), str(error)) from error
         self._told.clear()
 
     def _read(self, query: str, values: tuple[str, ...] = ()) -> list[Any]:
         try:
-            return self._database.execute(query, values).fetchall()
+            return self._memory.execute(query, values).fetchall()
         except sqlite3.Error as error:
-            if self.problem:
-                raise JournalError(str(self._path), str(error)) from error
-            self._leave_disk(self._disk, str(error))
-            return self._database.execute(query, values).fetchall()
+            raise JournalError(str(self._path), str(error)) from error
 
-    def _open(self) -> None:
-        if self._path is None:
-            self._database = in_memory()
-            return
+    def _open(self, path: Path) -> None:
         try:
-            self._disk = self._database = open_file(self._path)
+            disk = self._disk = self._opened_aside(path, _START_S)
+            self._take(self._aside.do(lambda: contents_of(disk), _START_S))
         except OSError as error:
             if error.errno not in _FULL:
-                raise JournalError(str(self._path), error.strerror or str(error)) from error
-            self._leave_disk(self._path, error.strerror or str(error))
+                raise JournalError(str(path), error.strerror or str(error)) from error
+            self._begin_without(path, error)
         except sqlite3.Error as error:
             if not is_refusal(error):
-                raise JournalError(str(self._path), str(error)) from error
-            self._leave_disk(self._path, str(error))
+                raise JournalError(str(path), str(error)) from error
+            self._begin_without(path, error)
 
-    def _reopen(self, path: Path) -> sqlite3.Connection:
+    def _opened_aside(self, path: Path, patience_s: float = PATIENCE_S) -> sqlite3.Connection:
         """Open the file; TimeoutError where that takes long, as the check of all of it may. Then it is there later."""
         if not self._opened:
-            self._aside.do(lambda: self._opened.append(open_file(path)))
+            self._aside.do(lambda: self._opened.append(open_file(path)), patience_s)
         return self._opened.pop()
 
-    def _leave_disk(self, disk: sqlite3.Connection | Path | None, reason: str) -> None:
-        """Go on in memory, with what can be read of the disk."""
+    def _close(self, database: sqlite3.Connection) -> None:
+        with contextlib.suppress(sqlite3.Error, OSError):
+            self._aside.do(database.close)
+
+    def _take(self, contents: Contents, earlier: Iterable[Row] = ()) -> None:
+        """Have in memory just what the disk has."""
+        self._memory.close()
+        self._memory = in_memory()
+        fill(self._memory, contents, earlier)
+        self._number, self._left = contents.last, contents
+
+    def _begin_without(self, path: Path, error: Exception) -> None:
+        """Begin in memory, with what can be read of the disk."""
+        self._tell(error)
+        with contextlib.suppress(sqlite3.Error, OSError, ValueError):
+            self._take(*self._aside.do(lambda: copy_of(path), _START_S))
+
+    def _leave_disk(self, error: Exception) -> None:
+        """Go on in memory, with what can be read of the disk beside."""
+        self._tell(error)
+        here = contents_of(self._memory)
+        self._left = replace(here, last=self._number)
+        disk = self._disk
+        if disk is not None:
+            with contextlib.suppress(sqlite3.Error, OSError):
+                earlier = self._aside.do(lambda: earlier_in(disk))
+                fill(self._memory, Contents([], [], 0), earlier)
+
+    def _tell(self, error: Exception) -> None:
+        reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
         self.problem = str(JournalError(str(self._path), reason))
         _LOG.error("%s. Speech goes on; what a crash interrupts will be forgotten", self.problem)
         self._back_at = time.monotonic() + _BACK_S
-        self._database = copy_in_memory(disk)
 
 
 def _dump(value: object) -> str:

@@ -1,4 +1,4 @@
-"""The journal's database: a file that is whole, or set aside; a copy in memory while the disk takes nothing."""
+"""The journal's databases: a file that is whole, or set aside; what must be known of it at any time, in memory."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 _LOG = logging.getLogger(__name__)
 
 Statement = tuple[str, Sequence[object]]
 """SQL with question marks, and what stands for them."""
+
+Row = tuple[Any, ...]
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS commands (
@@ -40,6 +43,10 @@ _VERSION: Final = 1
 """Of the schema. A file of another version is set aside like a broken one."""
 
 _COLUMNS: Final = "id, command, origin, boot, monotonic, wall, begun, final, told"
+_MARKS: Final = ", ".join("?" * 10)
+"""For a number and these."""
+
+_ALIVE: Final = "final IS NULL OR told = 0"
 
 _BROKEN_KEPT: Final = 3
 """Broken files that are kept for whoever wants to know."""
@@ -48,12 +55,35 @@ _REFUSALS: Final = ("is full", "disk I/O error", "readonly")
 """How SQLite says that the disk takes nothing. Its numbers reach Python from 3.11 on only."""
 
 _MOST_COPIED: Final = 20_000
-"""Ended commands, twice as many as are kept by default: some 15 MB of memory, copied in 0.1 s."""
+"""Ended commands, twice as many as are kept by default."""
 
 _LARGEST_COPIED: Final = 2**26
 """Bytes of a file."""
 
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108  in a folder of our own
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What must be known of a file at any time, as rows."""
+
+    facts: list[Row]
+    commands: list[Row]
+    """A number and all columns of each that is open or untold."""
+    last: int
+    """The largest number that one ever had."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is to be written to a disk that was left."""
+
+    facts: list[Row]
+    commands: list[Row]
+    last: int | None
+    """The largest number that the disk had then; None where it was never read."""
+    gone: list[Row]
+    """Numbers of what was forgotten meanwhile."""
 
 
 def is_refusal(error: sqlite3.Error) -> bool:
@@ -80,47 +110,69 @@ def open_file(path: Path) -> sqlite3.Connection:
 
 
 def in_memory() -> sqlite3.Connection:
-    """Make an empty one."""
+    """Make an empty one, with a table beside for the ends of what is known no further."""
     database = _database(":memory:")
     _prepare(database)
+    database.execute("CREATE TABLE earlier (id TEXT PRIMARY KEY, final TEXT NOT NULL)")
     return database
 
 
-def copy_in_memory(disk: sqlite3.Connection | Path | None) -> sqlite3.Connection:
-    """Make one with what can be read of `disk`; what changes in it from now on can be given back by `give_back`.
+def contents_of(disk: sqlite3.Connection) -> Contents:
+    """Read what has no end, or an end that nobody was told, and all facts. sqlite3.Error."""
+    facts = disk.execute("SELECT name, value FROM facts").fetchall()
+    commands = disk.execute(f"SELECT number, {_COLUMNS} FROM commands WHERE {_ALIVE} ORDER BY number").fetchall()  # noqa: S608  constants
+    return Contents(facts, commands, _last_number(disk))
 
-    Of what has ended, the newest are copied.
+
+def earlier_in(disk: sqlite3.Connection) -> list[Row]:
+    """Read the id and the final event of the newest of what has ended. sqlite3.Error."""
+    newest = "SELECT id, final FROM commands WHERE final IS NOT NULL AND told = 1 ORDER BY number DESC LIMIT ?"
+    return disk.execute(newest, (_MOST_COPIED,)).fetchall()
+
+
+def copy_of(path: Path) -> tuple[Contents, list[Row]]:
+    """Read both of a file that cannot be opened for writing. OSError, sqlite3.Error or ValueError."""
+    with _read_only(path) as opened:
+        return contents_of(opened), earlier_in(opened)
+
+
+def fill(memory: sqlite3.Connection, contents: Contents, earlier: Iterable[Row] = ()) -> None:
+    """Put into an empty one what was read."""
+    with memory:
+        memory.execute("BEGIN")
+        memory.executemany("INSERT INTO facts VALUES (?, ?)", contents.facts)
+        memory.executemany(f"INSERT INTO commands (number, {_COLUMNS}) VALUES ({_MARKS})", contents.commands)  # noqa: S608  constants
+        memory.executemany("INSERT OR REPLACE INTO earlier VALUES (?, ?)", earlier)
+
+
+def changes_in(memory: sqlite3.Connection, contents: Contents | None) -> Changes:
+    """Give all that may be otherwise in memory than on the disk, which had `contents` when it was left."""
+    facts = memory.execute("SELECT name, value FROM facts").fetchall()
+    commands = memory.execute(f"SELECT number, {_COLUMNS} FROM commands ORDER BY number").fetchall()  # noqa: S608  constants
+    if contents is None:
+        return Changes(facts, commands, None, [])
+    # What ended meanwhile and is too old to be remembered: on the disk it is open, and would be spoken again.
+    gone = {row[0] for row in contents.commands} - {row[0] for row in commands}
+    return Changes(facts, commands, contents.last, [(number,) for number in gone])
+
+
+def give_back(changes: Changes, disk: sqlite3.Connection) -> Contents:
+    """Write them to the disk, at once or not at all, and give what it has then. sqlite3.Error.
+
+    May be done again where nobody knows whether it was.
     """
-    database = in_memory()
-    with contextlib.suppress(sqlite3.Error, OSError, ValueError):
-        if isinstance(disk, sqlite3.Connection):
-            _copy(disk, database)
-        elif disk is not None:
-            with _read_only(disk) as opened:
-                _copy(opened, database)
-    # Only these can change, besides those that will be added: all beyond the largest, which stands here negated.
-    database.execute(
-        "CREATE TEMP TABLE alive AS SELECT number FROM commands WHERE final IS NULL OR told = 0 "
-        "UNION SELECT -COALESCE(MAX(number), 0) FROM commands"
-    )
-    return database
-
-
-def give_back(memory: sqlite3.Connection, disk: sqlite3.Connection) -> None:
-    """Write all that has changed since `copy_in_memory` to the disk, at once or not at all. sqlite3.Error."""
-    changed = "number IN (SELECT number FROM alive) OR number > (SELECT -MIN(number) FROM alive)"
     with disk:
         disk.execute("BEGIN IMMEDIATE")
-        # What ended meanwhile and is too old to be remembered: on the disk it is open, and would be spoken again.
-        gone = memory.execute("SELECT number FROM alive WHERE number > 0 EXCEPT SELECT number FROM commands")
-        disk.executemany("DELETE FROM commands WHERE number = ?", gone)
-        for table, columns, count, which in (
-            ("commands", _COLUMNS, 9, changed),
-            ("facts", "name, value", 2, "TRUE"),
-        ):
-            rows = memory.execute(f"SELECT {columns} FROM {table} WHERE {which}")  # noqa: S608  constants
-            marks = ", ".join("?" * count)
-            disk.executemany(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})", rows)  # noqa: S608
+        commands = changes.commands
+        if changes.last is None:  # numbered without knowledge of what is there
+            after = _last_number(disk)
+            commands = [(number + after, *rest) for number, *rest in commands]
+        else:  # what was being written when the disk was left may be there, and may have gone since
+            disk.execute("DELETE FROM commands WHERE number > ?", (changes.last,))
+            disk.executemany("DELETE FROM commands WHERE number = ?", changes.gone)
+        disk.executemany(f"INSERT OR REPLACE INTO commands (number, {_COLUMNS}) VALUES ({_MARKS})", commands)  # noqa: S608  constants
+        disk.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", changes.facts)
+    return contents_of(disk)
 
 
 def write(database: sqlite3.Connection, statements: Iterable[Statement]) -> None:
@@ -170,22 +222,13 @@ def _version(database: sqlite3.Connection) -> int:
     return int(database.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _copy(source: sqlite3.Connection, into: sqlite3.Connection) -> None:
-    """Copy one thing after another, what matters most first: a disk that fails may give some of it."""
-    facts = source.execute("SELECT name, value FROM facts")
-    _fill(into, "INSERT INTO facts VALUES (?, ?)", facts)
-    insert = f"INSERT INTO commands (number, {_COLUMNS}) VALUES (?{', ?' * 9})"  # noqa: S608  constants, as below
-    select = f"SELECT number, {_COLUMNS} FROM commands WHERE"  # noqa: S608
-    _fill(into, insert, source.execute(f"{select} final IS NULL OR told = 0"))
-    newest = "final IS NOT NULL AND told = 1 AND number > (SELECT MAX(number) FROM commands) - ?"
-    _fill(into, insert, source.execute(f"{select} {newest}", (_MOST_COPIED,)))
-
-
-def _fill(database: sqlite3.Connection, insert: str, rows: Iterable[Sequence[object]]) -> None:
-    """Insert all of them, or none."""
-    with database:
-        database.execute("BEGIN")
-        database.executemany(insert, rows)
+def _last_number(database: sqlite3.Connection) -> int:
+    """Give the largest number that a command ever had."""
+    ever = (
+        "SELECT MAX(COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'commands'), 0), "
+        "COALESCE((SELECT MAX(number) FROM commands), 0))"
+    )
+    return int(database.execute(ever).fetchone()[0])
 
 
 @contextlib.contextmanager

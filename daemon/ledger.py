@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from daemon.clock import Clock
 from daemon.errors import (
     DaemonError,
     InterruptedByCrashError,
@@ -16,7 +17,7 @@ from daemon.errors import (
 )
 from daemon.events import Event, Expired, Failed, FinalEvent, Known, Rejected
 from daemon.inbox import Origin
-from daemon.journal import Clock, Entry, Journal
+from daemon.journal import Entry, Journal
 from daemon.queue import Waiting
 from device.errors import DeviceError, SinkError
 from engines.errors import (

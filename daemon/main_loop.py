@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from daemon.clock import Clock
 from daemon.commands import ModeSet
 from daemon.errors import PayloadError
 from daemon.events import Status
@@ -33,7 +34,7 @@ from daemon.inbox import (
     Tick,
     Told,
 )
-from daemon.journal import Clock, Journal
+from daemon.journal import Journal
 from daemon.link import Link
 from daemon.service import Service
 from daemon.supervision import Supervision

@@ -17,8 +17,9 @@ from typing import Final
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from daemon.clock import PLAUSIBLE_WALL, Clock
 from daemon.inbox import Inbox, SelfChecked
-from daemon.journal import PLAUSIBLE_WALL, Clock, Journal
+from daemon.journal import Journal
 from daemon.sampling import Sample
 from daemon.telemetry_messages import SelfCheck
 from daemon.worker import Worker

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from daemon.chimes import NO_CHIMES, Chimes
+from daemon.clock import Clock
 from daemon.command_fields import LARGEST_RATE, SMALLEST_RATE
 from daemon.commands import Control, Speak, StreamQuality
 from daemon.controls import Controls
@@ -44,7 +45,7 @@ from daemon.inbox import (
     WordReached,
 )
 from daemon.job import Job
-from daemon.journal import Clock, Journal
+from daemon.journal import Journal
 from daemon.ledger import Ledger
 from daemon.lexica import Lexica
 from daemon.playback import Playback

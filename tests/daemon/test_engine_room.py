@@ -22,13 +22,14 @@ from simulators.waiting import wait_until
 
 from daemon import app, plan_rebuild, voice_build
 from daemon.cli import main
+from daemon.clock import Clock
 from daemon.commands import Speak
 from daemon.config import Config, load, packs_folder, plans_folder
 from daemon.config_styles import StylesConfig
 from daemon.engine_room import BUFFER_FRAMES
 from daemon.events import Event, Failed, Finished, Synthesized
 from daemon.inbox import AudioPage, RenderEnded, SpeakReceived, ThreadDied
-from daemon.journal import Clock, Journal
+from daemon.journal import Journal
 from daemon.service import Service
 from device import cuda
 from device.errors import CudaError, PoolTooLargeError

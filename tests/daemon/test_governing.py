@@ -12,12 +12,13 @@ from simulators import boards
 from simulators.power_helper import HelperProcess
 from simulators.waiting import wait_until
 
+from daemon.clock import PLAUSIBLE_WALL, Clock
 from daemon.commands import Speak
 from daemon.config_power import PowerConfig
 from daemon.governing import Governing, thresholds_of
 from daemon.inbox import Inbox, ModeApplied, ModeChanged, ReadingTaken, SpeakReceived
 from daemon.job import Job
-from daemon.journal import PLAUSIBLE_WALL, Clock, Journal
+from daemon.journal import Journal
 from daemon.lexica import Lexica
 from daemon.power_watch import BoardHand, SensorWatch
 from daemon.queue import Waiting

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from daemon.clock import PLAUSIBLE_WALL, Clock
 from daemon.commands import Cancel, Control, Pause, Priority, Resume, Skip, Speak
 from daemon.errors import PayloadError
 from daemon.events import FINAL, Event, Settings
@@ -35,7 +36,7 @@ from daemon.inbox import (
     Told,
 )
 from daemon.job import Job
-from daemon.journal import PLAUSIBLE_WALL, Clock, Journal
+from daemon.journal import Journal
 from daemon.lexica import Lexica
 from daemon.queue import Waiting
 from daemon.speaker import Bounds, Hands, Speaker
@@ -362,7 +363,7 @@ class AnyHistory(RuleBasedStateMachine):
         assert set(ends) <= {0, 1}
         for entry in self.journal.open_entries():
             raise AssertionError(f"{entry.command.id} was accepted and has no end")
-        rows = self.journal._database.execute("SELECT id FROM commands").fetchall()
+        rows = self.journal._memory.execute("SELECT id FROM commands").fetchall()
         assert all(len(self.truths[command_id].finals) == 1 for (command_id,) in rows)
 
 

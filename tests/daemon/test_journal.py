@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import contextlib
 import errno
 import math
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,14 +20,18 @@ from simulators.waiting import wait_until
 
 from daemon import journal as journal_module
 from daemon import journal_file
+from daemon.clock import PLAUSIBLE_WALL, Clock
 from daemon.commands import Speak
 from daemon.errors import JournalError
 from daemon.inbox import Origin
-from daemon.journal import PLAUSIBLE_WALL, Clock, Journal
+from daemon.journal import Journal
 
 TIMEOUT_S = 60
 AT = Clock("boot", 10.0, PLAUSIBLE_WALL + 10)
 ORIGIN = Origin("reply/here", b"\x00\xff", (("trace", "t"), ("trace", "u")))
+
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
 def refuse(*_: object) -> None:
@@ -67,7 +73,7 @@ def test_any_text_comes_back(tmp_path: Path, text: str) -> None:
 def test_a_process_that_is_killed_has_written_what_it_accepted(tmp_path: Path) -> None:
     code = (
         "import os, pathlib, sys\n"
-        "from daemon.journal import Journal, Clock\n"
+        "from daemon.clock import Clock\nfrom daemon.journal import Journal\n"
         "from daemon.commands import Speak\nfrom daemon.inbox import Origin\n"
         "journal = Journal(pathlib.Path(sys.argv[1]))\n"
         "journal.accept(Speak(id='a', text='x'), Origin(), Clock.now())\n"
@@ -81,11 +87,12 @@ def test_a_process_that_is_killed_has_written_what_it_accepted(tmp_path: Path) -
 _ON_A_FULL_DISK = """
 import pathlib, resource, sys
 from daemon import journal
+from daemon.clock import Clock
 from daemon.commands import Speak
 from daemon.inbox import Origin
 
 def accept(into, name):
-    into.accept(Speak(id=name, text="x"), Origin(), journal.Clock.now())
+    into.accept(Speak(id=name, text="x"), Origin(), Clock.now())
 
 def ids(of):
     return [entry.command.id for entry in of.open_entries()]
@@ -177,15 +184,19 @@ def test_a_large_journal_is_not_copied_as_a_whole(tmp_path: Path, monkeypatch: p
         journal.end(str(number), "{}")
         journal.told(str(number))
     journal.remember("settings", "loud")
-    journal._leave_disk(journal._disk, "it is full")
-    assert len(journal._read("SELECT id FROM commands")) == 3 + 3, "those that are alive, and the newest"
-    assert journal.final("19") == "{}"
+    assert len(journal._read("SELECT id FROM commands")) == 3, "those that are alive"
+    journal._leave_disk(FULL)
+    assert (journal.final("19"), journal.final("0")) == ("{}", None), "the newest are known"
     assert [entry.command.id for entry in journal.open_entries()] == ["a", "b"]
     journal.end("a", "{}")
     journal.recover()
     assert journal.problem == ""
     assert (journal.final("0"), journal.final("19"), journal.final("a")) == ("{}", "{}", "{}")
-    assert len(journal._read("SELECT id FROM commands")) == 23
+    journal.close()
+    again = Journal(tmp_path / "j.db")
+    assert [entry.command.id for entry in again.open_entries()] == ["b"]
+    assert [untold.id for untold in again.untold()] == ["a", "c"]
+    assert all(again.final(str(number)) == "{}" for number in range(20))
 
 
 def test_what_ended_and_was_forgotten_meanwhile_does_not_come_back_with_the_disk(
@@ -198,7 +209,7 @@ def test_what_ended_and_was_forgotten_meanwhile_does_not_come_back_with_the_disk
         journal.accept(Speak(id=command_id, text="x"), ORIGIN, AT)
     with monkeypatch.context() as patch:
         patch.setattr(journal_module, "give_back", refuse)
-        journal._leave_disk(journal._disk, "it is full")
+        journal._leave_disk(FULL)
         for command_id in ("ends", "b", "c", "d", "e"):
             if command_id != "ends":
                 journal.accept(Speak(id=command_id, text="x"), ORIGIN, AT)
@@ -210,24 +221,22 @@ def test_what_ended_and_was_forgotten_meanwhile_does_not_come_back_with_the_disk
     assert [entry.command.id for entry in journal.open_entries()] == ["waits"]
 
 
-@pytest.mark.parametrize("open_ones", [[], ["last"]])
-def test_what_can_be_read_is_known_though_not_all_can(tmp_path: Path, open_ones: list[str]) -> None:
+def test_what_is_open_is_known_though_nothing_can_be_read(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j.db")
     journal.remember("settings", "loud")
     for number in range(100):
         journal.accept(Speak(id=str(number), text="x" * 2000), ORIGIN, AT)
-        if open_ones:
-            journal.end(str(number), "{}")
-            journal.told(str(number))
+        journal.end(str(number), "{}")
+        journal.told(str(number))
     journal.accept(Speak(id="last", text="x" * 2000), ORIGIN, AT)
     for pragma in ("wal_checkpoint(TRUNCATE)", "cache_size = 1", "shrink_memory"):
-        journal._database.execute(f"PRAGMA {pragma}").fetchall()
+        journal._disk.execute(f"PRAGMA {pragma}").fetchall()  # type: ignore[union-attr]
     with (tmp_path / "j.db").open("r+b") as file:
-        file.seek(20 * 4096)
-        file.write(b"\xff" * 20 * 4096)
-    journal._leave_disk(journal._disk, "disk I/O error")
-    assert [entry.command.id for entry in journal.open_entries()] == open_ones
+        file.seek(4096)
+        file.write(b"\xff" * 100 * 4096)
     assert journal.final("40") is None, "it cannot be read"
+    assert journal.problem
+    assert [entry.command.id for entry in journal.open_entries()] == ["last"]
     assert journal.recall("settings") == "loud"
 
 
@@ -246,7 +255,9 @@ def test_a_file_that_breaks_while_it_runs_is_set_aside_and_nothing_forgotten(
     assert journal.problem == ""
     journal.accept(Speak(id="e", text="x"), ORIGIN, AT)
     journal.close()
-    assert [entry.command.id for entry in Journal(tmp_path / "j.db").open_entries()] == ["d", "e"]
+    again = Journal(tmp_path / "j.db")
+    assert [entry.command.id for entry in again.open_entries()] == ["a", "b", "d", "e"]
+    assert [untold.id for untold in again.untold()] == ["c"]
     assert list(tmp_path.glob("*.broken-*"))
 
 
@@ -279,6 +290,127 @@ def test_a_disk_that_does_not_answer_when_it_is_tried_again_holds_up_nobody(
     wait_until(is_back, "it does not go back")
     journal.close()
     assert len(Journal(tmp_path / "j.db").open_entries()) == 20
+
+
+class Hung:
+    """What SQLite does, until the disk hangs, which stops whoever is writing."""
+
+    def __init__(self) -> None:
+        self.answers = threading.Event()
+        self.answers.set()
+
+    def write(self, database: sqlite3.Connection, statements: Iterable[journal_file.Statement]) -> None:
+        if database.execute("PRAGMA database_list").fetchone()[2]:  # a file's
+            assert self.answers.wait(TIMEOUT_S)
+        journal_file.write(database, statements)
+
+
+@pytest.fixture
+def hung(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hung]:
+    hung = Hung()
+    monkeypatch.setattr(journal_module, "_BACK_S", 0.0)
+    monkeypatch.setattr(journal_module, "write", hung.write)
+    yield hung
+    hung.answers.set()
+
+
+def test_a_disk_that_hangs_holds_up_nobody_and_nothing_is_forgotten(tmp_path: Path, hung: Hung) -> None:
+    journal = filled(tmp_path / "j.db")
+    hung.answers.clear()
+    begun = time.monotonic()
+    journal.accept(Speak(id="d", text="x"), ORIGIN, AT)
+    for number in range(20):
+        journal.accept(Speak(id=str(number), text="x"), ORIGIN, AT)
+        journal.end(str(number), "{}")
+        journal.told(str(number))
+    journal.end("b", "{}")
+    journal.told("b")
+    journal.remember("settings", "loud")
+    assert time.monotonic() - begun < TIMEOUT_S / 2
+    assert "does not answer" in journal.problem
+    assert [entry.command.id for entry in journal.open_entries()] == ["a", "d"]
+    assert (journal.final("c"), journal.final("19"), journal.final("b")) == ('{"event": "finished"}', "{}", "{}")
+    hung.answers.set()
+    wait_until(lambda: not journal.recover() and not journal.problem, "it does not go back")
+    journal.accept(Speak(id="e", text="x"), ORIGIN, AT)
+    journal.close()
+    again = Journal(tmp_path / "j.db")
+    assert [entry.command.id for entry in again.open_entries()] == ["a", "d", "e"]
+    assert [untold.id for untold in again.untold()] == ["c"]
+    assert (again.final("19"), again.final("b"), again.recall("settings")) == ("{}", "{}", "loud")
+
+
+def test_closing_waits_for_no_disk_that_hangs(tmp_path: Path, hung: Hung) -> None:
+    journal = filled(tmp_path / "j.db")
+    journal.told("c")
+    hung.answers.clear()
+    begun = time.monotonic()
+    journal.close()
+    assert time.monotonic() - begun < TIMEOUT_S / 2
+
+
+def test_a_disk_that_hangs_at_the_start_keeps_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(tmp_path / "j.db").close()
+    opened, go = journal_file.open_file, threading.Event()
+
+    def hang(path: Path) -> sqlite3.Connection:
+        assert go.wait(TIMEOUT_S)
+        return opened(path)
+
+    monkeypatch.setattr(journal_module, "_BACK_S", 0.0)
+    monkeypatch.setattr(journal_module, "_START_S", 0.2)
+    monkeypatch.setattr(journal_module, "open_file", hang)
+    journal = Journal(tmp_path / "j.db")
+    assert "does not answer" in journal.problem
+    journal.accept(Speak(id="new", text="x"), ORIGIN, AT)
+    journal.accept(Speak(id="done", text="x"), ORIGIN, AT)
+    journal.end("done", "{}")
+    go.set()
+    wait_until(lambda: not journal.recover() and not journal.problem, "it does not go back")
+    journal.close()
+    again = Journal(tmp_path / "j.db")
+    assert [entry.command.id for entry in again.open_entries()] == ["a", "b", "new"]
+    assert [untold.id for untold in again.untold()] == ["c", "done"]
+
+
+@given(st.lists(st.sampled_from(["accept", "begin", "end", "tell", "leave", "recover", "restart"]), max_size=40))
+def test_whenever_the_disk_goes_and_comes_what_is_known_is_the_same(steps: list[str]) -> None:
+    """Beside one in memory, which no disk leaves."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(journal_module, "_BACK_S", 0.0)
+        journal, truth = Journal(Path(folder) / "j.db"), Journal(None)
+        refusing = contextlib.ExitStack()
+        for number, step in enumerate(steps):
+            some = [entry.command.id for entry in truth.open_entries()]
+            for one in (journal, truth):
+                match step:
+                    case "accept":
+                        one.accept(Speak(id=str(number), text="x"), ORIGIN, AT)
+                    case "begin" if some:
+                        one.begin(some[-1])
+                    case "end" if some:
+                        one.end(some[0], "{}")
+                    case "tell":
+                        for untold in truth.untold()[:1]:
+                            one.told(untold.id)
+                            break
+            match step:
+                case "leave":
+                    context = refusing.enter_context(pytest.MonkeyPatch.context())
+                    context.setattr(journal_module, "give_back", refuse)
+                    journal._leave_disk(FULL) if not journal.problem else None
+                case "recover" | "restart":
+                    refusing.close()
+                    journal.recover()
+                    assert not journal.problem
+                    if step == "restart":
+                        journal.close()
+                        journal = Journal(Path(folder) / "j.db")
+            assert journal.open_entries() == truth.open_entries()
+            assert [one.id for one in journal.untold()] == [one.id for one in truth.untold()]
+            assert all(journal.final(str(n)) == truth.final(str(n)) for n in range(number + 1))
+        refusing.close()
+        journal.close()
 
 
 def test_it_goes_back_into_a_folder_that_could_not_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,7 +450,8 @@ def test_is_bounded_and_forgets_nothing_open_or_untold(tmp_path: Path) -> None:
     assert journal.final("249") is not None
     assert [entry.command.id for entry in journal.open_entries()] == ["open"]
     assert journal.untold()[0].id == "7"
-    assert len(journal._read("SELECT id FROM commands")) <= 202
+    assert len(journal._read("SELECT id FROM commands")) == 3, "all else is on the disk alone"
+    assert len(journal._disk.execute("SELECT id FROM commands").fetchall()) <= 202  # type: ignore[union-attr]
 
 
 SPOILERS: list[Callable[[bytes], bytes]] = [

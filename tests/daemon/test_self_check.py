@@ -19,9 +19,10 @@ import pytest
 from onnx import numpy_helper
 
 from daemon import self_check
+from daemon.clock import Clock
 from daemon.inbox import Inbox, PlaybackEnded, SelfChecked
 from daemon.job import Job
-from daemon.journal import Clock, Journal
+from daemon.journal import Journal
 from daemon.player import Player
 from daemon.sampling import Sample
 from daemon.self_check import Moment, SelfChecks

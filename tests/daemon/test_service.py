@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from daemon.clock import Clock
 from daemon.commands import Speak
 from daemon.config import AudioConfig, CacheConfig, Config, RenderConfig, VoiceConfig
 from daemon.errors import StreamLostError
 from daemon.events import Event, Failed, Finished
 from daemon.inbox import AudioPage, RenderEnded, SpeakReceived, ThreadDied
 from daemon.job import Job
-from daemon.journal import Clock, Journal
+from daemon.journal import Journal
 from daemon.render_orders import RenderOrder
 from daemon.service import Service
 from device.format import Samples

@@ -8,6 +8,7 @@ import math
 import pytest
 from simulators.speaker_bench import CAPACITY, Bench
 
+from daemon.clock import PLAUSIBLE_WALL, Clock
 from daemon.commands import ModeSet, Pause, Priority, QueueGet, Resume
 from daemon.events import (
     Accepted,
@@ -23,7 +24,6 @@ from daemon.events import (
     Synthesized,
 )
 from daemon.inbox import PlaybackEnded, Tick
-from daemon.journal import PLAUSIBLE_WALL, Clock
 from device.errors import PoolClosedError, SinkError
 from engines.errors import (
     EngineError,

@@ -9,11 +9,11 @@ import pytest
 from simulators.speaker_bench import Bench
 
 from daemon.chimes import Chimes
+from daemon.clock import PLAUSIBLE_WALL, Clock
 from daemon.commands import Cancel, Pause, Priority, Speak
 from daemon.config import ChimesConfig
 from daemon.events import Accepted, Expired, Failed, Finished, Interrupted, Rejected
 from daemon.inbox import AudioState, Origin, PlaybackEnded, RenderEnded, RenderStarted, SpeakReceived, Tick
-from daemon.journal import PLAUSIBLE_WALL, Clock
 from device.bell import bell
 from device.errors import SinkError
 from device.format import RATE, Samples

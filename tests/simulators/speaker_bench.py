@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from daemon.chimes import NO_CHIMES, Chimes
+from daemon.clock import PLAUSIBLE_WALL, Clock
 from daemon.commands import Control, Priority, Speak
 from daemon.events import Event, Settings, VoiceInfo
 from daemon.inbox import ControlReceived, Inbox, Origin, PlaybackEnded, PlaybackStarted, SpeakReceived, SynthesisEnded
 from daemon.job import Job
-from daemon.journal import PLAUSIBLE_WALL, Clock, Journal
+from daemon.journal import Journal
 from daemon.lexica import Lexica
 from daemon.queue import Waiting
 from daemon.speaker import Bounds, Hands, Speaker
