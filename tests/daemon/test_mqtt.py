@@ -237,8 +237,9 @@ def test_a_broker_that_says_why_it_hangs_up_again_and_again_is_quoted() -> None:
         connection.start()
         connection.publish("a\ufdd0", "x")  # for which mosquitto hangs up; it comes again each time
         try:
-            told = [problems.get(timeout=TIMEOUT_S) for _ in range(3)]
+            assert [problems.get(timeout=TIMEOUT_S) for _ in range(2)] == ["", ""]
+            # Three in a row count; the first time the connection may have gone before the broker said why.
+            told = next(problem for _ in range(3) if (problem := problems.get(timeout=TIMEOUT_S)))
         finally:
             connection.stop(None, 1.0)
-    assert told[:2] == ["", ""]
-    assert told[2].startswith("the broker hangs up again and again: ")
+    assert told.startswith("the broker hangs up again and again: ")

@@ -57,7 +57,7 @@ def test_two_who_import_one_voice_at_once_leave_one_that_is_whole(
 ) -> None:
     old = stored.get("tiny")
     content = {file: (old.folder / file).read_bytes() for file in old.info.files}
-    turn = os.replace
+    turn = Path.replace
     other: list[threading.Thread] = []
 
     def put(language: str) -> None:
@@ -65,13 +65,13 @@ def test_two_who_import_one_voice_at_once_leave_one_that_is_whole(
 
     def meanwhile(source: Path, target: Path) -> None:
         """Before its link is turned the first has the second begin, and gives it time to tidy up."""
-        monkeypatch.setattr(os, "replace", turn)
+        monkeypatch.setattr(Path, "replace", turn)
         other.append(threading.Thread(target=put, args=("fr",)))
         other[0].start()
         other[0].join(1)
         turn(source, target)
 
-    monkeypatch.setattr(os, "replace", meanwhile)
+    monkeypatch.setattr(Path, "replace", meanwhile)
     put("de")
     other[0].join()
     assert stored.get("tiny").info.language == "fr"
