@@ -16,8 +16,6 @@ import logging
 import math
 import sqlite3
 import time
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,9 +24,11 @@ from daemon.commands import Speak
 from daemon.errors import JournalError
 from daemon.inbox import Origin
 from daemon.journal_file import (
+    MOST_COPIED,
     Contents,
-    Row,
+    Left,
     Statement,
+    add_earlier,
     changes_in,
     contents_of,
     copy_of,
@@ -37,9 +37,13 @@ from daemon.journal_file import (
     give_back,
     in_memory,
     is_refusal,
+    last_number,
+    number_after,
+    numbers_in,
     open_file,
     write,
 )
+from daemon.journal_rows import Entry, Untold, dump, origin_from_json, origin_to_json
 from engines.aside import PATIENCE_S, Aside
 
 _LOG = logging.getLogger(__name__)
@@ -51,44 +55,27 @@ _BACK_S: Final = 5.0
 """Between two attempts to go back to a disk that took nothing; one that fails takes some milliseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """An accepted command without an end."""
-
-    command: Speak
-    origin: Origin
-    accepted: Clock
-    begun: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Untold:
-    """A final event that the broker has not acknowledged."""
-
-    id: str
-    final: str
-    """Its payload."""
-    origin: Origin
-
-
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ETIMEDOUT})
 
 _START_S: Final = 10.0
 """For the check of the whole file; SQLite itself waits 5 s for another process that has it."""
 
-_GIVEN_S: Final = 5.0
-"""For all that came meanwhile to be written: 10,000 commands took 0.2 s here."""
+_LONGEST_GIVEN_S: Final = 8.0
+"""For all that came meanwhile to be written, 10,000 commands in 0.2 s here: a second, and twice as long each time that
+it does not suffice, so that no disk is too slow for it."""
 
-_FORGET: Final[Statement] = ("DELETE FROM commands WHERE final IS NOT NULL AND told = 1", ())
-"""In memory: what the disk knows of it is enough."""
+_RECENT: Final = 2_000
+"""Ends that are known though the disk hangs: hours of a busy kiosk, in 1 MB."""
+
+_SETTLED: Final = "final IS NOT NULL AND told = 1"
 
 
 class Journal:
     """One file, one process, one thread.
 
-    What is open or untold, and all facts, are in memory too. A disk that takes nothing or does not answer, from the
-    start or at any time, silences nobody: the journal goes on in memory, and `problem` says so. `recover` takes the
-    disk back, with all that came meanwhile.
+    What is open or untold, all facts and the last ends are in memory too. A disk that takes nothing or does not answer,
+    from the start or at any time, silences nobody: the journal goes on in memory, and `problem` says so. `recover`
+    takes the disk back, with all that came meanwhile.
     """
 
     def __init__(self, path: Path | None, *, keep: int = 10_000) -> None:
@@ -98,6 +85,7 @@ class Journal:
         """
         self._path = path
         self._keep = keep
+        self._recent = min(keep, _RECENT)
         self._accepted = 0
         self._told: list[str] = []
         self._back_at = 0.0
@@ -112,8 +100,11 @@ class Journal:
         self._memory = in_memory()
         self._number = 0
         """Of the command that was accepted last."""
-        self._left: Contents | None = None
+        self._left: Left | None = None
         """What the disk had when it was left; None where it was never read."""
+        self._given_s = PATIENCE_S
+        self._was_read = False
+        self._found = False
         if path is not None:
             self._open(path)
 
@@ -124,7 +115,7 @@ class Journal:
 
     def accept(self, command: Speak, origin: Origin, at: Clock) -> None:
         """Record that this command was accepted. On return it is on the disk."""
-        content = (command.id, _dump(command.model_dump()), _origin_to_json(origin), at.boot, at.since_boot, at.wall)
+        content = (command.id, dump(command.model_dump()), origin_to_json(origin), at.boot, at.since_boot, at.wall)
         # One of that id which has no end is of an earlier run, which nobody could read when this one began.
         insert = "INSERT OR REPLACE INTO commands (number, id, command, origin, boot, monotonic, wall) VALUES"
         statements: list[Statement] = [(f"{insert} (?, ?, ?, ?, ?, ?, ?)", (self._number + 1, *content))]
@@ -173,7 +164,7 @@ class Journal:
             "SELECT command, origin, boot, monotonic, wall, begun FROM commands WHERE final IS NULL ORDER BY number"
         )
         return [
-            Entry(Speak.model_validate(json.loads(command)), _origin_from_json(origin), Clock(*clock), bool(begun))
+            Entry(Speak.model_validate(json.loads(command)), origin_from_json(origin), Clock(*clock), bool(begun))
             for command, origin, *clock, begun in rows
         ]
 
@@ -181,7 +172,7 @@ class Journal:
         """Give the final events that the broker may not have, in order. For the start."""
         rows = self._read("SELECT id, final, origin FROM commands WHERE final IS NOT NULL AND told = 0 ORDER BY number")
         return [
-            Untold(command_id, final, _origin_from_json(origin))
+            Untold(command_id, final, origin_from_json(origin))
             for command_id, final, origin in rows
             if command_id not in self._told
         ]
@@ -196,26 +187,29 @@ class Journal:
         return row[0][0] if row else None
 
     def recover(self) -> None:
-        """Go back to a disk that took nothing, if it is `due` and the disk takes something by now."""
+        """Go back to a disk that took nothing, if it is `due` and the disk takes something by now.
+
+        May take some seconds where the disk is slow, and one where it hangs again.
+        """
         now = time.monotonic()
         if self._path is None or now < self.due:
             return
-        self._back_at = now + _BACK_S
         try:
-            if self._disk is None:
-                self._disk = self._opened_aside(self._path)
-            changes, disk = changes_in(self._memory, self._left), self._disk
-            contents = self._aside.do(lambda: give_back(changes, disk), _GIVEN_S)
+            self._go_back(self._path)
+        except TimeoutError:
+            self._given_s = min(2 * self._given_s, _LONGEST_GIVEN_S)
         except OSError:
-            return
+            pass
         except sqlite3.Error as error:
             if self._disk is not None and not is_refusal(error):  # broken: it is opened, and judged, anew
                 self._close(self._disk)
                 self._disk = None
-            return
-        self._take(contents)
-        self.problem = ""
-        _LOG.warning("the journal %s is written again", self._path)
+        self._back_at = time.monotonic() + _BACK_S
+
+    def has_found(self) -> bool:
+        """Tell, once, that the file could be read at last: what an earlier run left is among `open_entries` now."""
+        found, self._found = self._found, False
+        return found
 
     def close(self) -> None:
         """Write what is still to be written, and close. Idempotent; raises nothing."""
@@ -231,7 +225,6 @@ class Journal:
 
     def _write(self, *statements: Statement) -> None:
         """Run one transaction, in memory alone where the disk takes nothing; what was told goes along. JournalError."""
-        self.recover()
         told = [("UPDATE commands SET told = 1 WHERE id = ?", (command_id,)) for command_id in self._told]
         transaction = [*statements, *told]
         if self._disk is not None and not self.problem:
@@ -240,9 +233,15 @@ class Journal:
                 self._aside.do(lambda: write(disk, transaction))
             except (sqlite3.Error, OSError) as error:
                 self._leave_disk(error)
-        on_disk = self._path is not None and not self.problem
+        if self._path is not None and not self.problem:
+            transaction = [  # in memory: the disk knows the rest
+                *transaction,
+                (f"INSERT OR REPLACE INTO earlier SELECT id, final FROM commands WHERE {_SETTLED}", ()),  # noqa: S608  a constant
+                (f"DELETE FROM commands WHERE {_SETTLED}", ()),  # noqa: S608  likewise
+                ("DELETE FROM earlier WHERE rowid <= (SELECT MAX(rowid) FROM earlier) - ?", (self._recent,)),
+            ]
         try:
-            write(self._memory, [*transaction, _FORGET] if on_disk else transaction)
+            write(self._memory, transaction)
         except sqlite3.Error as error:
             raise JournalError(str(self._path), str(error)) from error
         self._told.clear()
@@ -256,7 +255,7 @@ class Journal:
     def _open(self, path: Path) -> None:
         try:
             disk = self._disk = self._opened_aside(path, _START_S)
-            self._take(self._aside.do(lambda: contents_of(disk), _START_S))
+            self._take(self._aside.do(lambda: contents_of(disk, self._recent), _START_S))
         except OSError as error:
             if error.errno not in _FULL:
                 raise JournalError(str(path), error.strerror or str(error)) from error
@@ -276,48 +275,51 @@ class Journal:
         with contextlib.suppress(sqlite3.Error, OSError):
             self._aside.do(database.close)
 
-    def _take(self, contents: Contents, earlier: Iterable[Row] = ()) -> None:
+    def _go_back(self, path: Path) -> None:
+        """Write to the disk all that came meanwhile. OSError or sqlite3.Error; where it was just late, all is well."""
+        disk = self._disk = self._disk or self._opened_aside(path)
+        left = self._left
+        if left is None:
+            last = self._aside.do(lambda: last_number(disk))
+            number_after(self._memory, last)
+            self._number += last
+            left = self._left = Left(last, frozenset())
+        changes = changes_in(self._memory, left)
+        self._aside.do(lambda: give_back(changes, disk), self._given_s)
+        contents = self._aside.do(lambda: contents_of(disk, self._recent), self._given_s)
+        self._found = not self._was_read
+        self._take(contents)
+        self._given_s, self.problem = PATIENCE_S, ""
+        _LOG.warning("the journal %s is written again", path)
+
+    def _take(self, contents: Contents) -> None:
         """Have in memory just what the disk has."""
         self._memory.close()
         self._memory = in_memory()
-        fill(self._memory, contents, earlier)
-        self._number, self._left = contents.last, contents
+        fill(self._memory, contents)
+        self._was_read = True
+        self._note_what_is_left(contents.last)
+
+    def _note_what_is_left(self, last: int) -> None:
+        self._number, self._left = last, Left(last, numbers_in(self._memory))
 
     def _begin_without(self, path: Path, error: Exception) -> None:
         """Begin in memory, with what can be read of the disk."""
         self._tell(error)
         with contextlib.suppress(sqlite3.Error, OSError, ValueError):
-            self._take(*self._aside.do(lambda: copy_of(path), _START_S))
+            self._take(self._aside.do(lambda: copy_of(path), _START_S))
 
     def _leave_disk(self, error: Exception) -> None:
         """Go on in memory, with what can be read of the disk beside."""
         self._tell(error)
-        here = contents_of(self._memory)
-        self._left = replace(here, last=self._number)
+        self._note_what_is_left(self._number)
         disk = self._disk
-        if disk is not None:
-            with contextlib.suppress(sqlite3.Error, OSError):
-                earlier = self._aside.do(lambda: earlier_in(disk))
-                fill(self._memory, Contents([], [], 0), earlier)
+        with contextlib.suppress(sqlite3.Error, OSError):
+            if disk is not None:
+                add_earlier(self._memory, self._aside.do(lambda: earlier_in(disk, MOST_COPIED)))
 
     def _tell(self, error: Exception) -> None:
         reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
         self.problem = str(JournalError(str(self._path), reason))
         _LOG.error("%s. Speech goes on; what a crash interrupts will be forgotten", self.problem)
         self._back_at = time.monotonic() + _BACK_S
-
-
-def _dump(value: object) -> str:
-    """Write JSON in ASCII: a text may hold half a character, which UTF-8 cannot."""
-    return json.dumps(value, ensure_ascii=True)
-
-
-def _origin_to_json(origin: Origin) -> str:
-    return _dump({**asdict(origin), "correlation": origin.correlation.hex()})
-
-
-def _origin_from_json(text: str) -> Origin:
-    value = json.loads(text)
-    properties = tuple((name, content) for name, content in value["properties"])
-    correlation = bytes.fromhex(value["correlation"])
-    return Origin(value["reply_to"], correlation, properties, value.get("route", ""))  # journals of before have none

@@ -46,6 +46,8 @@ _COLUMNS: Final = "id, command, origin, boot, monotonic, wall, begun, final, tol
 _MARKS: Final = ", ".join("?" * 10)
 """For a number and these."""
 
+_INTO_EARLIER: Final = "INSERT OR REPLACE INTO earlier VALUES (?, ?)"
+
 _ALIVE: Final = "final IS NULL OR told = 0"
 
 _BROKEN_KEPT: Final = 3
@@ -54,7 +56,7 @@ _BROKEN_KEPT: Final = 3
 _REFUSALS: Final = ("is full", "disk I/O error", "readonly")
 """How SQLite says that the disk takes nothing. Its numbers reach Python from 3.11 on only."""
 
-_MOST_COPIED: Final = 20_000
+MOST_COPIED: Final = 20_000
 """Ended commands, twice as many as are kept by default."""
 
 _LARGEST_COPIED: Final = 2**26
@@ -65,13 +67,25 @@ _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108  in a folder of our own
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What must be known of a file at any time, as rows."""
+    """What must be known of a file, as rows."""
 
     facts: list[Row]
     commands: list[Row]
     """A number and all columns of each that is open or untold."""
+    earlier: list[Row]
+    """Id and final event of the newest of all others."""
     last: int
-    """The largest number that one ever had."""
+    """The largest number that a command ever had."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a disk had when it was left."""
+
+    last: int
+    """The largest number that a command ever had."""
+    numbers: frozenset[int]
+    """Those of what was open or untold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +94,7 @@ class Changes:
 
     facts: list[Row]
     commands: list[Row]
-    last: int | None
-    """The largest number that the disk had then; None where it was never read."""
+    last: int
     gone: list[Row]
     """Numbers of what was forgotten meanwhile."""
 
@@ -117,62 +130,82 @@ def in_memory() -> sqlite3.Connection:
     return database
 
 
-def contents_of(disk: sqlite3.Connection) -> Contents:
-    """Read what has no end, or an end that nobody was told, and all facts. sqlite3.Error."""
+def contents_of(disk: sqlite3.Connection, earlier: int) -> Contents:
+    """Read what has no end, or one that nobody was told, all facts, and `earlier` ends beside. sqlite3.Error."""
     facts = disk.execute("SELECT name, value FROM facts").fetchall()
     commands = disk.execute(f"SELECT number, {_COLUMNS} FROM commands WHERE {_ALIVE} ORDER BY number").fetchall()  # noqa: S608  constants
-    return Contents(facts, commands, _last_number(disk))
+    return Contents(facts, commands, earlier_in(disk, earlier), last_number(disk))
 
 
-def earlier_in(disk: sqlite3.Connection) -> list[Row]:
-    """Read the id and the final event of the newest of what has ended. sqlite3.Error."""
+def earlier_in(disk: sqlite3.Connection, most: int) -> list[Row]:
+    """Read the id and the final event of the newest `most` of what has ended, in order. sqlite3.Error."""
     newest = "SELECT id, final FROM commands WHERE final IS NOT NULL AND told = 1 ORDER BY number DESC LIMIT ?"
-    return disk.execute(newest, (_MOST_COPIED,)).fetchall()
+    return disk.execute(newest, (most,)).fetchall()[::-1]
 
 
-def copy_of(path: Path) -> tuple[Contents, list[Row]]:
-    """Read both of a file that cannot be opened for writing. OSError, sqlite3.Error or ValueError."""
+def last_number(disk: sqlite3.Connection) -> int:
+    """Give the largest number that a command ever had. sqlite3.Error."""
+    ever = (
+        "SELECT MAX(COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'commands'), 0), "
+        "COALESCE((SELECT MAX(number) FROM commands), 0))"
+    )
+    return int(disk.execute(ever).fetchone()[0])
+
+
+def copy_of(path: Path) -> Contents:
+    """Read a file that cannot be opened for writing. OSError, sqlite3.Error or ValueError."""
     with _read_only(path) as opened:
-        return contents_of(opened), earlier_in(opened)
+        return contents_of(opened, MOST_COPIED)
 
 
-def fill(memory: sqlite3.Connection, contents: Contents, earlier: Iterable[Row] = ()) -> None:
+def fill(memory: sqlite3.Connection, contents: Contents) -> None:
     """Put into an empty one what was read."""
     with memory:
         memory.execute("BEGIN")
         memory.executemany("INSERT INTO facts VALUES (?, ?)", contents.facts)
         memory.executemany(f"INSERT INTO commands (number, {_COLUMNS}) VALUES ({_MARKS})", contents.commands)  # noqa: S608  constants
-        memory.executemany("INSERT OR REPLACE INTO earlier VALUES (?, ?)", earlier)
+        memory.executemany(_INTO_EARLIER, contents.earlier)
 
 
-def changes_in(memory: sqlite3.Connection, contents: Contents | None) -> Changes:
-    """Give all that may be otherwise in memory than on the disk, which had `contents` when it was left."""
+def add_earlier(memory: sqlite3.Connection, earlier: Iterable[Row]) -> None:
+    """Have it know these ends too."""
+    with memory:
+        memory.execute("BEGIN")
+        memory.executemany(_INTO_EARLIER, earlier)
+
+
+def number_after(memory: sqlite3.Connection, last: int) -> None:
+    """Renumber all that came without knowledge of a disk: after its `last`."""
+    renumber = "UPDATE commands SET number = "
+    write(memory, [(f"{renumber}-number - ?", (last,)), (f"{renumber}-number", ())])
+
+
+def numbers_in(memory: sqlite3.Connection) -> frozenset[int]:
+    """Give the numbers of all that is open or untold."""
+    return frozenset(row[0] for row in memory.execute("SELECT number FROM commands"))
+
+
+def changes_in(memory: sqlite3.Connection, left: Left) -> Changes:
+    """Give all that may be otherwise in memory than on the disk since it was left."""
     facts = memory.execute("SELECT name, value FROM facts").fetchall()
     commands = memory.execute(f"SELECT number, {_COLUMNS} FROM commands ORDER BY number").fetchall()  # noqa: S608  constants
-    if contents is None:
-        return Changes(facts, commands, None, [])
     # What ended meanwhile and is too old to be remembered: on the disk it is open, and would be spoken again.
-    gone = {row[0] for row in contents.commands} - {row[0] for row in commands}
-    return Changes(facts, commands, contents.last, [(number,) for number in gone])
+    gone = left.numbers - {row[0] for row in commands}
+    return Changes(facts, commands, left.last, [(number,) for number in gone])
 
 
-def give_back(changes: Changes, disk: sqlite3.Connection) -> Contents:
-    """Write them to the disk, at once or not at all, and give what it has then. sqlite3.Error.
+def give_back(changes: Changes, disk: sqlite3.Connection) -> None:
+    """Write them to the disk, at once or not at all. sqlite3.Error.
 
     May be done again where nobody knows whether it was.
     """
     with disk:
         disk.execute("BEGIN IMMEDIATE")
-        commands = changes.commands
-        if changes.last is None:  # numbered without knowledge of what is there
-            after = _last_number(disk)
-            commands = [(number + after, *rest) for number, *rest in commands]
-        else:  # what was being written when the disk was left may be there, and may have gone since
-            disk.execute("DELETE FROM commands WHERE number > ?", (changes.last,))
-            disk.executemany("DELETE FROM commands WHERE number = ?", changes.gone)
-        disk.executemany(f"INSERT OR REPLACE INTO commands (number, {_COLUMNS}) VALUES ({_MARKS})", commands)  # noqa: S608  constants
+        # What was being written when the disk was left may be there, and may have gone since.
+        disk.execute("DELETE FROM commands WHERE number > ?", (changes.last,))
+        disk.executemany("DELETE FROM commands WHERE number = ?", changes.gone)
+        disk.executemany(f"INSERT OR REPLACE INTO commands (number, {_COLUMNS}) VALUES ({_MARKS})", changes.commands)  # noqa: S608  constants
         disk.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", changes.facts)
-    return contents_of(disk)
 
 
 def write(database: sqlite3.Connection, statements: Iterable[Statement]) -> None:
@@ -220,15 +253,6 @@ def _check(database: sqlite3.Connection) -> None:
 
 def _version(database: sqlite3.Connection) -> int:
     return int(database.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _last_number(database: sqlite3.Connection) -> int:
-    """Give the largest number that a command ever had."""
-    ever = (
-        "SELECT MAX(COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'commands'), 0), "
-        "COALESCE((SELECT MAX(number) FROM commands), 0))"
-    )
-    return int(database.execute(ever).fetchone()[0])
 
 
 @contextlib.contextmanager

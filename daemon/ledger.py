@@ -17,7 +17,8 @@ from daemon.errors import (
 )
 from daemon.events import Event, Expired, Failed, FinalEvent, Known, Rejected
 from daemon.inbox import Origin
-from daemon.journal import Entry, Journal
+from daemon.journal import Journal
+from daemon.journal_rows import Entry
 from daemon.queue import Waiting
 from device.errors import DeviceError, SinkError
 from engines.errors import (
@@ -110,7 +111,7 @@ class Ledger:
         self.end(waiting, Expired(id=waiting.id, waited_s=round(now - waiting.received_at, 3)))
 
     def after_crash(self, at: Clock, speak_within_s: float) -> list[tuple[Entry, float]]:
-        """Settle what a crash left: gives what may still be spoken, each with its age in seconds.
+        """Settle what a crash left, and not what is open here: gives what may still be spoken, with its age in seconds.
 
         Of it nothing was heard, it is not expired, and it was accepted within the last `speak_within_s`. All else ends
         here and now: as expired, or as failed with code `interrupted`.
@@ -119,6 +120,8 @@ class Ledger:
         for entry in self._journal.open_entries():
             age_s = at.age_s(entry.accepted)
             command = entry.command
+            if command.id in self._open:
+                continue
             waiting = Waiting(command, at.monotonic - (age_s or 0.0), origin=entry.origin)
             self._open.add(command.id)
             if entry.begun or command.output != "speaker" or not command.written:  # a clip is gone

@@ -27,7 +27,7 @@ from daemon.inbox import (
     Subscribed,
     ThreadDied,
 )
-from daemon.journal import Untold
+from daemon.journal_rows import Untold
 from daemon.mqtt import Connection
 from daemon.mqtt_types import Handlers, Headers, Received, Will
 from daemon.payloads import parse_command

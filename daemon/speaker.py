@@ -199,7 +199,7 @@ class Speaker:
         self._playback.rest_s = rest_s
 
     def recover(self, at: Clock) -> None:
-        """Settle what a crash left, before the first message."""
+        """Settle what a crash left: before the first message, and once a disk that did not answer then does."""
         now = at.monotonic
         for entry, age_s in self._ledger.after_crash(at, self._bounds.speak_after_restart_s):
             command = entry.command
@@ -217,7 +217,7 @@ class Speaker:
     def handle(self, message: Inbox, at: Clock) -> None:
         """Make one transition at this time. Messages that concern nobody here are passed over."""
         now = at.monotonic
-        self._journal.recover()
+        self._look_at_the_disk(at)
         self._playback.wake(now)
         self._renders.expire(now)
         self._controls.expire(now)
@@ -248,6 +248,11 @@ class Speaker:
                 self._renders.stop()
             case _:
                 self._note(message, now)
+
+    def _look_at_the_disk(self, at: Clock) -> None:
+        self._journal.recover()
+        if self._journal.has_found():
+            self.recover(at)
 
     def _note(self, message: Inbox, now: float) -> None:
         """Take note of how things are."""

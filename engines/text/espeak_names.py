@@ -8,6 +8,7 @@ _OTHER_NAMES: Final = {
     "zh": "cmn",
     "zh-hk": "yue",
     "zh-mo": "yue",
+    "zh-hant-hk": "yue",
     "no": "nb",
     "nn": "nb",  # the nearest there is
     "iw": "he",

@@ -176,7 +176,8 @@ def test_a_disk_that_is_mounted_read_only_can_be_read_after_a_crash(
 
 
 def test_a_large_journal_is_not_copied_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_file, "_MOST_COPIED", 3)
+    monkeypatch.setattr(journal_module, "MOST_COPIED", 3)
+    monkeypatch.setattr(journal_module, "_RECENT", 2)
     monkeypatch.setattr(journal_module, "_BACK_S", 0.0)
     journal = filled(tmp_path / "j.db")
     for number in range(20):
@@ -221,7 +222,8 @@ def test_what_ended_and_was_forgotten_meanwhile_does_not_come_back_with_the_disk
     assert [entry.command.id for entry in journal.open_entries()] == ["waits"]
 
 
-def test_what_is_open_is_known_though_nothing_can_be_read(tmp_path: Path) -> None:
+def test_what_is_open_is_known_though_nothing_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_module, "_RECENT", 2)
     journal = Journal(tmp_path / "j.db")
     journal.remember("settings", "loud")
     for number in range(100):
@@ -279,6 +281,7 @@ def test_a_disk_that_does_not_answer_when_it_is_tried_again_holds_up_nobody(
     monkeypatch.setattr(journal_module, "open_file", hang)
     begun = time.monotonic()
     for number in range(20):
+        journal.recover()
         journal.accept(Speak(id=str(number), text="x"), ORIGIN, AT)
     assert time.monotonic() - begun < TIMEOUT_S / 2
     go.set()
@@ -316,10 +319,16 @@ def hung(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hung]:
 
 def test_a_disk_that_hangs_holds_up_nobody_and_nothing_is_forgotten(tmp_path: Path, hung: Hung) -> None:
     journal = filled(tmp_path / "j.db")
+    journal.accept(Speak(id="told", text="x"), ORIGIN, AT)
+    journal.end("told", "[]")
+    journal.told("told")
+    journal.remember("settings", "quiet")
     hung.answers.clear()
     begun = time.monotonic()
     journal.accept(Speak(id="d", text="x"), ORIGIN, AT)
+    assert journal.final("told") == "[]", "nor is it spoken again"
     for number in range(20):
+        journal.recover()
         journal.accept(Speak(id=str(number), text="x"), ORIGIN, AT)
         journal.end(str(number), "{}")
         journal.told(str(number))
@@ -338,6 +347,53 @@ def test_a_disk_that_hangs_holds_up_nobody_and_nothing_is_forgotten(tmp_path: Pa
     assert [entry.command.id for entry in again.open_entries()] == ["a", "d", "e"]
     assert [untold.id for untold in again.untold()] == ["c"]
     assert (again.final("19"), again.final("b"), again.recall("settings")) == ("{}", "{}", "loud")
+    assert again.final("told") == "[]"
+    hung.answers.clear()
+    again.end("a", "{}")
+    assert (again.final("told"), again.final("19"), again.final("a")) == ("[]", "{}", "{}"), "a second time"
+
+
+@pytest.mark.parametrize("never_read", [True, False])
+def test_what_was_given_back_too_late_to_be_seen_is_given_back_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, never_read: bool
+) -> None:
+    monkeypatch.setattr(journal_module, "_BACK_S", 0.0)
+    monkeypatch.setattr(journal_module, "_PRUNE_EVERY", 1)
+    filled(tmp_path / "j.db").close()
+    with monkeypatch.context() as patch:
+        if never_read:
+            patch.setattr(journal_module, "open_file", refuse)
+            patch.setattr(journal_module, "copy_of", refuse)
+        journal = Journal(tmp_path / "j.db", keep=2)
+        if not never_read:
+            journal._leave_disk(FULL)
+    done = threading.Event()
+
+    def late(changes: journal_file.Changes, disk: sqlite3.Connection) -> None:
+        journal_file.give_back(changes, disk)
+        done.set()
+        raise TimeoutError(errno.ETIMEDOUT, "it does not answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journal_module, "give_back", late)
+        journal.accept(Speak(id="x", text="x"), ORIGIN, AT)
+        journal.recover()
+        assert done.is_set()
+        assert journal.problem
+        journal._back_at = math.inf
+        for command_id in "xyzuv":
+            if command_id != "x":
+                journal.accept(Speak(id=command_id, text="x"), ORIGIN, AT)
+            journal.end(command_id, "{}")
+            journal.told(command_id)
+        assert journal.final("x") is None, "it is forgotten"
+    journal._back_at = 0.0
+    journal.recover()
+    assert journal.problem == ""
+    journal.close()
+    again = Journal(tmp_path / "j.db")
+    assert [entry.command.id for entry in again.open_entries()] == ["a", "b"], "and x is not open"
+    assert again.final("v") == "{}"
 
 
 def test_closing_waits_for_no_disk_that_hangs(tmp_path: Path, hung: Hung) -> None:
@@ -366,7 +422,10 @@ def test_a_disk_that_hangs_at_the_start_keeps_what_it_has(tmp_path: Path, monkey
     journal.accept(Speak(id="done", text="x"), ORIGIN, AT)
     journal.end("done", "{}")
     go.set()
+    assert not journal.has_found()
     wait_until(lambda: not journal.recover() and not journal.problem, "it does not go back")
+    assert [journal.has_found() for _ in range(2)] == [True, False]
+    assert [entry.command.id for entry in journal.open_entries()] == ["a", "b", "new"]
     journal.close()
     again = Journal(tmp_path / "j.db")
     assert [entry.command.id for entry in again.open_entries()] == ["a", "b", "new"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from simulators.speaker_bench import Bench
 
+from daemon import journal
+from daemon.clock import PLAUSIBLE_WALL, Clock
 from daemon.commands import Priority
 from daemon.errors import PayloadError
 from daemon.events import Failed, Finished, Known, Rejected
@@ -77,6 +80,30 @@ class TestAfterACrash:
         bench.speak("a")
         assert isinstance(bench.events[-1], Known), "what the disk forgot is known while this runs"
         assert bench.began == ["a"]
+
+    def test_what_it_left_is_settled_once_the_disk_answers(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = Bench(Journal(tmp_path / "j.db"))
+        before.speak("a")
+        before.speak("b")
+        before.journal.close()
+
+        def refuse(*_: object) -> None:
+            raise OSError(errno.EIO, "Input/output error")
+
+        monkeypatch.setattr(journal, "_BACK_S", 0.0)
+        with monkeypatch.context() as patch:
+            patch.setattr(journal, "open_file", refuse)
+            patch.setattr(journal, "copy_of", refuse)
+            bench = Bench(Journal(tmp_path / "j.db"))
+            bench.speaker.recover(Clock("boot", 1.0, PLAUSIBLE_WALL + 1))
+            bench.speak("c")
+        assert bench.began == ["c"]
+        bench.handle(Tick())
+        assert [(e.id, e.code) for e in bench.events if isinstance(e, Failed)] == [("a", "interrupted")]
+        bench.handle(PlaybackEnded("c", 0.0, 1.0, None, None))
+        assert bench.began == ["c", "b"]
 
 
 class TestOtherMessages:

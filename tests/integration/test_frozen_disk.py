@@ -51,8 +51,9 @@ def test_speech_goes_on_and_nothing_is_forgotten(disk: FrozenDisk, starting: Sta
             text = "Mind the doors." if number % 2 else f"Gate {number} is open."
             events = controller.speak({"id": f"while{number}", "text": text})
             assert [event["event"] for event in events] == ["accepted", "started", "synthesized", "finished"]
-        controller.publish({"id": "while0", "text": "Gate 0 is open."})
-        controller.wait_for("while0", "known")
+        for command_id in ("before", "while0"):
+            controller.publish({"id": command_id, "text": "Once more."})
+            controller.wait_for(command_id, "known")
         controller.publish("0.5", command="volume/set")
         controller.wait_until(lambda: controller.settings[-1]["volume"] == 0.5, "the volume is not set")
         controller.wait_until(
