@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import logging
 import math
 import sqlite3
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,7 +43,7 @@ from daemon.journal_file import (
     open_file,
     write,
 )
-from daemon.journal_rows import Entry, Untold, dump, origin_from_json, origin_to_json
+from daemon.journal_rows import Entry, Untold, dump, entry_of, origin_from_json, origin_to_json
 from engines.aside import PATIENCE_S, Aside
 
 _LOG = logging.getLogger(__name__)
@@ -61,8 +61,11 @@ _START_S: Final = 10.0
 """For the check of the whole file; SQLite itself waits 5 s for another process that has it."""
 
 _LONGEST_GIVEN_S: Final = 8.0
-"""For all that came meanwhile to be written, 10,000 commands in 0.2 s here: a second, and twice as long each time that
-it does not suffice, so that no disk is too slow for it."""
+"""For all that came meanwhile to be written, 10,000 commands in 0.2 s here: a second, and up to this, twice as long
+each time that it does not suffice. With the looks before it stays far below the watchdog's 20 s."""
+
+_PAUSE: Final = 3
+"""Times as long as an attempt took until the next one: a slow disk must not hold up most of what is said."""
 
 _RECENT: Final = 2_000
 """Ends that are known though the disk hangs: hours of a busy kiosk, in 1 MB."""
@@ -163,10 +166,7 @@ class Journal:
         rows = self._read(
             "SELECT command, origin, boot, monotonic, wall, begun FROM commands WHERE final IS NULL ORDER BY number"
         )
-        return [
-            Entry(Speak.model_validate(json.loads(command)), origin_from_json(origin), Clock(*clock), bool(begun))
-            for command, origin, *clock, begun in rows
-        ]
+        return [entry for row in rows if (entry := entry_of(row)) is not None]
 
     def untold(self) -> list[Untold]:
         """Give the final events that the broker may not have, in order. For the start."""
@@ -189,22 +189,21 @@ class Journal:
     def recover(self) -> None:
         """Go back to a disk that took nothing, if it is `due` and the disk takes something by now.
 
-        May take some seconds where the disk is slow, and one where it hangs again.
+        Takes a second where the disk hangs again, and some where it is slow.
         """
         now = time.monotonic()
         if self._path is None or now < self.due:
             return
         try:
             self._go_back(self._path)
-        except TimeoutError:
-            self._given_s = min(2 * self._given_s, _LONGEST_GIVEN_S)
-        except OSError:
+        except (OSError, ValueError):
             pass
         except sqlite3.Error as error:
-            if self._disk is not None and not is_refusal(error):  # broken: it is opened, and judged, anew
-                self._close(self._disk)
-                self._disk = None
-        self._back_at = time.monotonic() + _BACK_S
+            self._judge(error)
+        took = time.monotonic() - now
+        if self.problem and took >= self._given_s:
+            self._given_s = min(2 * self._given_s, _LONGEST_GIVEN_S)
+        self._back_at = now + took + max(_BACK_S, _PAUSE * took)
 
     def has_found(self) -> bool:
         """Tell, once, that the file could be read at last: what an earlier run left is among `open_entries` now."""
@@ -276,7 +275,7 @@ class Journal:
             self._aside.do(database.close)
 
     def _go_back(self, path: Path) -> None:
-        """Write to the disk all that came meanwhile. OSError or sqlite3.Error; where it was just late, all is well."""
+        """Write to the disk all that came meanwhile. OSError, sqlite3.Error or ValueError."""
         disk = self._disk = self._disk or self._opened_aside(path)
         left = self._left
         if left is None:
@@ -285,19 +284,26 @@ class Journal:
             self._number += last
             left = self._left = Left(last, frozenset())
         changes = changes_in(self._memory, left)
-        self._aside.do(lambda: give_back(changes, disk), self._given_s)
-        contents = self._aside.do(lambda: contents_of(disk, self._recent), self._given_s)
-        self._found = not self._was_read
-        self._take(contents)
-        self._given_s, self.problem = PATIENCE_S, ""
+
+        def give() -> Contents:
+            give_back(changes, disk)
+            return contents_of(disk, self._recent)
+
+        contents = self._aside.do(give, self._given_s)
+        there = {row[0] for row in contents.earlier}
+        known = self._read("SELECT id, final FROM earlier ORDER BY rowid")  # a file that was broken is empty now
+        earlier = [*(row for row in known if row[0] not in there), *contents.earlier][-self._recent :]
+        found = not self._was_read
+        self._take(replace(contents, earlier=earlier))
+        self._given_s, self._found, self.problem = PATIENCE_S, found, ""
         _LOG.warning("the journal %s is written again", path)
 
     def _take(self, contents: Contents) -> None:
         """Have in memory just what the disk has."""
+        memory = in_memory()
+        fill(memory, contents)
         self._memory.close()
-        self._memory = in_memory()
-        fill(self._memory, contents)
-        self._was_read = True
+        self._memory, self._was_read = memory, True
         self._note_what_is_left(contents.last)
 
     def _note_what_is_left(self, last: int) -> None:
@@ -317,6 +323,14 @@ class Journal:
         with contextlib.suppress(sqlite3.Error, OSError):
             if disk is not None:
                 add_earlier(self._memory, self._aside.do(lambda: earlier_in(disk, MOST_COPIED)))
+        if isinstance(error, sqlite3.Error):
+            self._judge(error)
+
+    def _judge(self, error: sqlite3.Error) -> None:
+        """Where it is the file that is broken, have it opened anew, which sets it aside."""
+        if self._disk is not None and not is_refusal(error):
+            self._close(self._disk)
+            self._disk = None
 
     def _tell(self, error: Exception) -> None:
         reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)

@@ -218,7 +218,10 @@ def write(database: sqlite3.Connection, statements: Iterable[Statement]) -> None
 
 def _database(name: str) -> sqlite3.Connection:
     # Autocommit, and transactions that we begin: the module's own would begin late and end early.
-    return sqlite3.connect(name, isolation_level=None, check_same_thread=False)
+    database = sqlite3.connect(name, isolation_level=None, check_same_thread=False)
+    # A bit that the disk has lost in a text, which no check of SQLite's sees, must not keep us from starting.
+    database.text_factory = lambda text: text.decode("utf-8", "replace")
+    return database
 
 
 def _connect(path: Path) -> sqlite3.Connection:

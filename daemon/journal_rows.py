@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from daemon.clock import Clock
 from daemon.commands import Speak
 from daemon.inbox import Origin
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,20 @@ class Untold:
 def dump(value: object) -> str:
     """Write JSON in ASCII: a text may hold half a character, which UTF-8 cannot."""
     return json.dumps(value, ensure_ascii=True)
+
+
+def entry_of(row: tuple[Any, ...]) -> Entry | None:
+    """Read a command, where it came from, the three times of its acceptance and whether it was begun.
+
+    None where a bit of it is lost, which is told: one command's fault must not be that of all.
+    """
+    command, origin, *accepted, begun = row
+    try:
+        read = Speak.model_validate(json.loads(command))
+        return Entry(read, origin_from_json(origin), Clock(*accepted), bool(begun))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        _LOG.error("a command in the journal makes no sense: %s", error)
+        return None
 
 
 def origin_to_json(origin: Origin) -> str:

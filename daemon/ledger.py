@@ -67,7 +67,11 @@ class Ledger:
     def known(self, command_id: str) -> Known | None:
         """Give the answer to an id that has ended already; None where it is not known, or still open."""
         final = self._journal.final(command_id)
-        return None if final is None else Known(id=command_id, final=json.loads(final))
+        try:
+            return None if final is None else Known(id=command_id, final=json.loads(final))
+        except ValueError as error:  # a bit that the disk has lost
+            _LOG.error("how command %s ended makes no sense: %s", command_id, error)
+            return None
 
     def is_open(self, command_id: str) -> bool:
         """Tell whether this command was accepted and has no end yet."""

@@ -199,7 +199,7 @@ class Speaker:
         self._playback.rest_s = rest_s
 
     def recover(self, at: Clock) -> None:
-        """Settle what a crash left: before the first message, and once a disk that did not answer then does."""
+        """Settle what a crash left, before the first message."""
         now = at.monotonic
         for entry, age_s in self._ledger.after_crash(at, self._bounds.speak_after_restart_s):
             command = entry.command
@@ -251,8 +251,8 @@ class Speaker:
 
     def _look_at_the_disk(self, at: Clock) -> None:
         self._journal.recover()
-        if self._journal.has_found():
-            self.recover(at)
+        if self._journal.has_found():  # of an earlier run, amid this one: too late to be spoken, but not to be told
+            self._ledger.after_crash(at, speak_within_s=-1.0)
 
     def _note(self, message: Inbox, now: float) -> None:
         """Take note of how things are."""

@@ -97,7 +97,7 @@ def accept(into, name):
 def ids(of):
     return [entry.command.id for entry in of.open_entries()]
 
-journal._BACK_S = 0
+journal._BACK_S = journal._PAUSE = 0
 path, when = pathlib.Path(sys.argv[1]), sys.argv[2]
 one = journal.Journal(path)
 for name in ("done", "spoken", "waits"):
@@ -159,6 +159,7 @@ def test_a_disk_that_is_mounted_read_only_can_be_read_after_a_crash(
 
     monkeypatch.setattr(journal_module, "open_file", refuse)
     monkeypatch.setattr(journal_module, "_BACK_S", 0.0)
+    monkeypatch.setattr(journal_module, "_PAUSE", 0)
     journal = Journal(tmp_path / "read-only.db")
     assert "disk I/O error" in journal.problem
     assert journal.recall("settings") == "loud"
@@ -179,6 +180,7 @@ def test_a_large_journal_is_not_copied_as_a_whole(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(journal_module, "MOST_COPIED", 3)
     monkeypatch.setattr(journal_module, "_RECENT", 2)
     monkeypatch.setattr(journal_module, "_BACK_S", 0.0)
+    monkeypatch.setattr(journal_module, "_PAUSE", 0)
     journal = filled(tmp_path / "j.db")
     for number in range(20):
         journal.accept(Speak(id=str(number), text="x"), ORIGIN, AT)
@@ -204,6 +206,7 @@ def test_what_ended_and_was_forgotten_meanwhile_does_not_come_back_with_the_disk
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal_module, "_BACK_S", 0.0)
+    monkeypatch.setattr(journal_module, "_PAUSE", 0)
     monkeypatch.setattr(journal_module, "_PRUNE_EVERY", 1)
     journal = Journal(tmp_path / "j.db", keep=2)
     for command_id in ("ends", "waits"):
@@ -246,7 +249,12 @@ def test_a_file_that_breaks_while_it_runs_is_set_aside_and_nothing_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal_module, "_BACK_S", 0.0)
+    monkeypatch.setattr(journal_module, "_PAUSE", 0)
     journal = filled(tmp_path / "j.db")
+    journal.accept(Speak(id="told", text="x"), ORIGIN, AT)
+    journal.end("told", "[]")
+    journal.told("told")
+    journal.remember("settings", "loud")
     journal._disk.close()  # type: ignore[union-attr]  whatever it is that makes each use of it fail
     for path in tmp_path.glob("j.db*"):
         path.write_bytes(b"nonsense" * 1000)
@@ -255,11 +263,13 @@ def test_a_file_that_breaks_while_it_runs_is_set_aside_and_nothing_forgotten(
     for _ in range(2):
         journal.recover()
     assert journal.problem == ""
+    assert journal.final("told") == "[]"
     journal.accept(Speak(id="e", text="x"), ORIGIN, AT)
     journal.close()
     again = Journal(tmp_path / "j.db")
     assert [entry.command.id for entry in again.open_entries()] == ["a", "b", "d", "e"]
     assert [untold.id for untold in again.untold()] == ["c"]
+    assert again.recall("settings") == "loud"
     assert list(tmp_path.glob("*.broken-*"))
 
 
@@ -276,6 +286,7 @@ def test_a_disk_that_does_not_answer_when_it_is_tried_again_holds_up_nobody(
         return opened(path)
 
     monkeypatch.setattr(journal_module, "_BACK_S", 0.0)
+    monkeypatch.setattr(journal_module, "_PAUSE", 0)
     monkeypatch.setattr(journal_module, "open_file", refuse)
     journal = Journal(tmp_path / "j.db")
     monkeypatch.setattr(journal_module, "open_file", hang)
@@ -312,6 +323,7 @@ class Hung:
 def hung(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hung]:
     hung = Hung()
     monkeypatch.setattr(journal_module, "_BACK_S", 0.0)
+    monkeypatch.setattr(journal_module, "_PAUSE", 0)
     monkeypatch.setattr(journal_module, "write", hung.write)
     yield hung
     hung.answers.set()
@@ -358,6 +370,7 @@ def test_what_was_given_back_too_late_to_be_seen_is_given_back_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, never_read: bool
 ) -> None:
     monkeypatch.setattr(journal_module, "_BACK_S", 0.0)
+    monkeypatch.setattr(journal_module, "_PAUSE", 0)
     monkeypatch.setattr(journal_module, "_PRUNE_EVERY", 1)
     filled(tmp_path / "j.db").close()
     with monkeypatch.context() as patch:
@@ -414,6 +427,7 @@ def test_a_disk_that_hangs_at_the_start_keeps_what_it_has(tmp_path: Path, monkey
         return opened(path)
 
     monkeypatch.setattr(journal_module, "_BACK_S", 0.0)
+    monkeypatch.setattr(journal_module, "_PAUSE", 0)
     monkeypatch.setattr(journal_module, "_START_S", 0.2)
     monkeypatch.setattr(journal_module, "open_file", hang)
     journal = Journal(tmp_path / "j.db")
@@ -437,6 +451,7 @@ def test_whenever_the_disk_goes_and_comes_what_is_known_is_the_same(steps: list[
     """Beside one in memory, which no disk leaves."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(journal_module, "_BACK_S", 0.0)
+        patch.setattr(journal_module, "_PAUSE", 0)
         journal, truth = Journal(Path(folder) / "j.db"), Journal(None)
         refusing = contextlib.ExitStack()
         for number, step in enumerate(steps):

@@ -14,7 +14,7 @@ from daemon.clock import PLAUSIBLE_WALL, Clock
 from daemon.commands import Priority
 from daemon.errors import PayloadError
 from daemon.events import Failed, Finished, Known, Rejected
-from daemon.inbox import AudioState, Connected, PayloadRefused, PlaybackEnded, Stop, Tick
+from daemon.inbox import AudioState, Connected, PayloadRefused, PlaybackEnded, Stop, Tick, Told
 from daemon.journal import Journal
 
 
@@ -93,6 +93,7 @@ class TestAfterACrash:
             raise OSError(errno.EIO, "Input/output error")
 
         monkeypatch.setattr(journal, "_BACK_S", 0.0)
+        monkeypatch.setattr(journal, "_PAUSE", 0)
         with monkeypatch.context() as patch:
             patch.setattr(journal, "open_file", refuse)
             patch.setattr(journal, "copy_of", refuse)
@@ -101,9 +102,30 @@ class TestAfterACrash:
             bench.speak("c")
         assert bench.began == ["c"]
         bench.handle(Tick())
-        assert [(e.id, e.code) for e in bench.events if isinstance(e, Failed)] == [("a", "interrupted")]
+        failed = [(e.id, e.code) for e in bench.events if isinstance(e, Failed)]
+        assert failed == [("a", "interrupted"), ("b", "interrupted")]
         bench.handle(PlaybackEnded("c", 0.0, 1.0, None, None))
-        assert bench.began == ["c", "b"]
+        assert bench.began == ["c"]
+        assert bench.journal.open_entries() == []
+
+    def test_a_bit_that_the_disk_has_lost_stops_nobody(self, tmp_path: Path) -> None:
+        before = Bench(Journal(tmp_path / "j.db"))
+        before.speak("ended")
+        before.handle(PlaybackEnded("ended", 0.0, 1.0, None, None))
+        before.handle(Told("ended"))
+        before.speak("open")
+        before.speak("whole")
+        before.journal.close()
+        content = (tmp_path / "j.db").read_bytes()
+        for written in (b'"finished"', b'"text": "a"'):
+            place = content.index(written) + len(written) - 1
+            content = content[:place] + b"\xff" + content[place + 1 :]
+        (tmp_path / "j.db").write_bytes(content)
+        bench = Bench(Journal(tmp_path / "j.db"))
+        assert not bench.journal.problem
+        bench.speaker.recover(Clock("boot", 1.0, PLAUSIBLE_WALL + 1))
+        bench.speak("ended")
+        assert "ended" in [*bench.began, *(waiting.id for waiting in bench.speaker._playback.queue)]
 
 
 class TestOtherMessages:
