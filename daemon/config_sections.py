@@ -167,7 +167,8 @@ class VoiceConfig(Section):
         default=None,
         ge=0,
         le=2**32 - 1,
-        description="Seed of both variations, a new one for each utterance if left out; number",
+        description="Seed of both variations, a new one for each utterance if left out: with it a text is the same to "
+        "the sample each time, in pieces whose size follows from the measured speed alone; number",
         examples=[0],
     )
     preload: tuple[Text, ...] = Field(

@@ -114,5 +114,5 @@ def preferences(config: Config, put_aside: str = "") -> Preferences:
         styles=config.styles.styles,
         voices_limit_bytes=config.memory.voices_limit_mb * 2**20,
         preload=voice.preload,
-        engine=Wanted(backend=engine.backend, precision=engine.precision, threads=engine.threads).without(put_aside),
+        engine=Wanted(engine.backend, engine.precision, engine.threads, learns=voice.seed is None).without(put_aside),
     )

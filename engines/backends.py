@@ -62,6 +62,8 @@ class Wanted:
     """Of the CPU, per engine; 0: one per core."""
     int8: bool = True
     """False: not even where it is the quickest; it has crashed too often."""
+    learns: bool = True
+    """Whether the sizes of windows follow what computing takes; False where the same is to come out to the sample."""
 
     def without(self, put_aside: str) -> Wanted:
         """Give what is still wanted where 'int8' or 'trt' must not be used; whoever wanted just that gets the next."""
@@ -136,7 +138,7 @@ def load_voice(pack: Pack, wanted: Wanted, gpu: Gpu | None = None) -> VitsVoice:
         vocoder.close()
         raise
     voice = VitsVoice(pack.info, acoustic, vocoder)
-    voice.speed, voice.pace = speed, Pace()
+    voice.speed, voice.pace = speed, Pace() if wanted.learns else None
     return voice
 
 

@@ -83,7 +83,7 @@ class VitsVoice:
         self.speed: Speed = UNKNOWN_SPEED
         """What a window costs here: the schedule follows from it. Whoever has measured it says so."""
         self.pace: Pace | None = None
-        """Corrects `speed` by what windows take; None where nobody waits for them."""
+        """Corrects `speed` by what windows take; None where nobody waits for them, or each must be as the last time."""
         self._acoustic = acoustic
         self.vocoder: Final = vocoder
         self._words = WordFinder(info.phoneme_ids)

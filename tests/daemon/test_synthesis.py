@@ -28,7 +28,7 @@ from device.memory import HostBufferPool
 from device.null import NullSink
 from device.opus import OpusEncoder
 from device.opus_sink import OpusSink
-from engines import backends, calibration, importer, piper
+from engines import calibration, importer, piper
 from engines.backends import Wanted
 from engines.casting import Wish
 from engines.pack import PackStore
@@ -86,7 +86,7 @@ class Voice:
         self.cache = PhraseCache(folder / "phrases", limit_bytes=2**24, keep_free_bytes=0, patience_s=TIMEOUT_S)
         self.keeper = Keeper(self.cache, self.posted.put)
         self.player = Player(self.sink, self.posted.put)
-        shelf = VoiceShelf(store, Preferences(engine=Wanted(threads=1)))
+        shelf = VoiceShelf(store, Preferences(engine=Wanted(threads=1, learns=False)))  # its speed is made up
         self.engine = SynthesisThread(
             lambda: Engines(
                 Synthesizer(self.phonemizer, self.pool, self.precedence, watermark=watermark), shelf, shelf.close
@@ -152,8 +152,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> PackStore:
 
 
 @pytest.fixture
-def make(tmp_path: Path, store: PackStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
-    monkeypatch.setattr(backends, "Pace", lambda: None)  # its speed is made up
+def make(tmp_path: Path, store: PackStore) -> Iterator[Make]:
     with contextlib.ExitStack() as stack:
 
         def run(*phrases: str, watermark: Watermark | None = None, capacity: int = 20 * PERIOD) -> Voice:

@@ -90,3 +90,9 @@ def test_a_voice_on_a_device_that_has_become_slow_gets_time_for_the_next_piece(t
             voice.pace.note(voice.speed, 1, 0.1)
         [after] = spoken_pieces(voice, 1)
         assert after > 2 * before
+
+
+def test_where_each_sample_is_to_be_as_the_last_time_nothing_is_learned(tiny_pack: Pack) -> None:
+    with closing(load_voice(tiny_pack, Wanted(threads=1, learns=False))) as voice:
+        voice.speed = Speed(0.05, 0.005)
+        assert len(set(spoken_pieces(voice, 3))) == 1
