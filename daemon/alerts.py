@@ -142,7 +142,8 @@ def rules(config: AlertsConfig) -> list[Rule]:
         Rule("disk_wear", "warning", "%", _wear, _words(_WORN), config.disk_wear_percent),
     ]
     if config.disk_refuses:
-        wanted.append(Rule("disk_refuses", "critical", "", _refuses, _refusal, clear_after_s=10.0))
+        # A card that is busy with itself for a second or two is none that is at its end.
+        wanted.append(Rule("disk_refuses", "critical", "", _refuses, _refusal, raise_after_s=3.0, clear_after_s=10.0))
     if config.throttling:
         wanted.append(Rule("throttling", "critical", "", _throttling, _throttled))
     if config.card_lost:

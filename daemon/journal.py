@@ -54,6 +54,9 @@ _PRUNE_EVERY: Final = 100
 _BACK_S: Final = 5.0
 """Between two attempts to go back to a disk that took nothing; one that fails takes some milliseconds."""
 
+_SOON_S: Final = 1.0
+"""The same, the first time after it did not answer."""
+
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ETIMEDOUT})
 
@@ -336,4 +339,5 @@ class Journal:
         reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
         self.problem = str(JournalError(str(self._path), reason))
         _LOG.error("%s. Speech goes on; what a crash interrupts will be forgotten", self.problem)
-        self._back_at = time.monotonic() + _BACK_S
+        # A card may be busy with itself for a second or two, which is no reason for an alert.
+        self._back_at = time.monotonic() + (_SOON_S if isinstance(error, TimeoutError) else _BACK_S)

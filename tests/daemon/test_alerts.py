@@ -112,6 +112,11 @@ class TestRules:
         assert not judged(Facts(figures(), audio_problem="gone"), for_s=4)
         assert judged(Facts(figures(), audio_problem="gone"), for_s=7)
 
+    def test_a_card_that_is_busy_with_itself_for_a_moment_is_no_alert(self) -> None:
+        silent = Facts(figures(disk=Disk(refusal="it does not answer")))
+        assert not judged(silent, for_s=2)
+        assert judged(silent, for_s=5)
+
     def test_a_disk_with_room_again_clears_its_alert_once_that_is_clear(self) -> None:
         alerts, now = Alerts(rules(AlertsConfig())), 0.0
 
