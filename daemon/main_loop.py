@@ -153,6 +153,8 @@ class MainLoop:
             self._link.listens(now=isinstance(message, Subscribed))
         if isinstance(message, Subscribed):
             self._link.publish_settings(self._speaker.settings)
+        disk_is_back = bool(before.journal_problem) and not self._speaker.condition.journal_problem
+        if isinstance(message, Subscribed) or disk_is_back:  # it may have had ends of an earlier run
             self._link.publish_untold(parts.journal.untold())
         if isinstance(message, Subscribed) or self._speaker.condition != before:
             status = parts.status()
