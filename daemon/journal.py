@@ -2,7 +2,7 @@
 
 SQLite in WAL mode with `synchronous=FULL`: every commit is flushed, so that not even a power cut forgets a command that
 the broker was told we have. That costs 4 ms here (p99 12 ms, a virtual disk; NORMAL: 0.01 ms, flushed now and then),
-three times per command, in the speaker's thread: the sound has threads of its own and some 30 ms of speech ahead.
+three times per command, for which the speaker waits: the sound has threads of its own and some 30 ms of speech ahead.
 
 The file is bounded: of what has ended, the newest `keep` are remembered, so that a repeated id is known again.
 """
@@ -25,6 +25,7 @@ from daemon.errors import JournalError
 from daemon.inbox import Origin
 from daemon.journal_file import (
     MOST_COPIED,
+    SETTLED,
     Contents,
     Left,
     Statement,
@@ -57,8 +58,7 @@ _BACK_S: Final = 5.0
 _SOON_S: Final = 1.0
 """The same, the first time after it did not answer."""
 
-
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ETIMEDOUT})
+_KEEPS_NOTHING: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ETIMEDOUT})
 
 _START_S: Final = 10.0
 """For the check of the whole file; SQLite itself waits 5 s for another process that has it."""
@@ -72,8 +72,6 @@ _PAUSE: Final = 3
 
 _RECENT: Final = 2_000
 """Ends that are known though the disk hangs: hours of a busy kiosk, in 1 MB."""
-
-_SETTLED: Final = "final IS NOT NULL AND told = 1"
 
 
 class Journal:
@@ -127,10 +125,7 @@ class Journal:
         statements: list[Statement] = [(f"{insert} (?, ?, ?, ?, ?, ?, ?)", (self._number + 1, *content))]
         self._accepted += 1
         if self._accepted % _PRUNE_EVERY == 0:
-            prune = (
-                "DELETE FROM commands WHERE final IS NOT NULL AND told = 1 "
-                "AND number <= (SELECT MAX(number) FROM commands) - ?"
-            )
+            prune = f"DELETE FROM commands WHERE {SETTLED} AND number <= (SELECT MAX(number) FROM commands) - ?"  # noqa: S608  a constant
             statements.append((prune, (self._keep,)))
         self._write(*statements)
         self._number += 1
@@ -238,8 +233,8 @@ class Journal:
         if self._path is not None and not self.problem:
             transaction = [  # in memory: the disk knows the rest
                 *transaction,
-                (f"INSERT OR REPLACE INTO earlier SELECT id, final FROM commands WHERE {_SETTLED}", ()),  # noqa: S608  a constant
-                (f"DELETE FROM commands WHERE {_SETTLED}", ()),  # noqa: S608  likewise
+                (f"INSERT OR REPLACE INTO earlier SELECT id, final FROM commands WHERE {SETTLED}", ()),  # noqa: S608  a constant
+                (f"DELETE FROM commands WHERE {SETTLED}", ()),  # noqa: S608  likewise
                 ("DELETE FROM earlier WHERE rowid <= (SELECT MAX(rowid) FROM earlier) - ?", (self._recent,)),
             ]
         try:
@@ -259,7 +254,7 @@ class Journal:
             disk = self._disk = self._opened_aside(path, _START_S)
             self._take(self._aside.do(lambda: contents_of(disk, self._recent), _START_S))
         except OSError as error:
-            if error.errno not in _FULL:
+            if error.errno not in _KEEPS_NOTHING:
                 raise JournalError(str(path), error.strerror or str(error)) from error
             self._begin_without(path, error)
         except sqlite3.Error as error:

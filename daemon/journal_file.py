@@ -48,6 +48,9 @@ _MARKS: Final = ", ".join("?" * 10)
 
 _INTO_EARLIER: Final = "INSERT OR REPLACE INTO earlier VALUES (?, ?)"
 
+SETTLED: Final = "final IS NOT NULL AND told = 1"
+"""Of a command that nobody has to do with any more but to know it again."""
+
 _ALIVE: Final = "final IS NULL OR told = 0"
 
 _BROKEN_KEPT: Final = 3
@@ -139,7 +142,7 @@ def contents_of(disk: sqlite3.Connection, earlier: int) -> Contents:
 
 def earlier_in(disk: sqlite3.Connection, most: int) -> list[Row]:
     """Read the id and the final event of the newest `most` of what has ended, in order. sqlite3.Error."""
-    newest = "SELECT id, final FROM commands WHERE final IS NOT NULL AND told = 1 ORDER BY number DESC LIMIT ?"
+    newest = f"SELECT id, final FROM commands WHERE {SETTLED} ORDER BY number DESC LIMIT ?"  # noqa: S608  a constant
     return disk.execute(newest, (most,)).fetchall()[::-1]
 
 
