@@ -11,6 +11,8 @@ from hypothesis import settings
 from simulators import real_gpu
 from simulators.cuda_driver import SimulatedDriver, build
 
+from device.realtime import freeze_garbage
+
 # Examples are counted, not timed: on a busy machine any of them may take longer than hypothesis' own limit of 0.2 s.
 settings.register_profile("speakd", deadline=None)
 settings.load_profile("speakd")
@@ -49,6 +51,16 @@ def pytest_runtest_teardown() -> None:
     policy = os.sched_getscheduler(0)
     if policy & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO:
         os.sched_setscheduler(0, os.SCHED_OTHER | policy & os.SCHED_RESET_ON_FORK, os.sched_param(0))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def frozen_garbage() -> None:
+    """Exempt what earlier tests left from garbage collection, as the daemon does with what it has loaded.
+
+    After thousands of tests one look through all of it stops every thread, a player's too, for up to 350 ms; a
+    loudspeaker has 120 ms ahead at most.
+    """
+    freeze_garbage()
 
 
 @pytest.fixture(scope="session")
