@@ -38,6 +38,10 @@ _LONGEST_PAUSE_S: Final = 60.0
 should not heat the board, and what is mended from afar should be noticed."""
 
 _LONGEST_FILE: Final = 65536
+"""Bytes of ends: some thousand starts that failed. What is longer is shortened to its last ones."""
+
+_KEPT: Final = 4096
+"""Bytes that stay of it. From fewer ends than these hold, all that is ever asked follows."""
 
 LADDER: Final = ("", "int8", "trt")
 """Step -> what is put aside at it, with all before: nothing, INT8, all of TensorRT."""
@@ -59,6 +63,7 @@ class Crashes:
     def __init__(self, folder: Path, version: str) -> None:
         """Read what is known in `folder`, the state folder; `version` of speakd."""
         self._folder = folder
+        _shorten(folder / ENDS)
         ends = _read_ends(folder / ENDS)
         self.in_a_row = len(ends)
         """Bad ends since the last good or long run."""
@@ -129,6 +134,17 @@ def _problem(facts: _Facts) -> str | None:
         return None
     what = "TensorRT" if LADDER[facts.step] == "trt" else "INT8"
     return f"{what} crashed {_IN_A_ROW} times in a row and is put aside; `speakd doctor` tells how to try it again"
+
+
+def _shorten(file: Path) -> None:
+    """Keep the file from growing by a line for each start that fails, for months."""
+    try:
+        if file.stat().st_size > _LONGEST_FILE:
+            write_whole(file, file.read_bytes()[-_KEPT:].partition(b"\n")[2])
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        _LOG.warning("the record of crashes cannot be shortened: %s", error)
 
 
 def _read_ends(file: Path) -> Sequence[str]:

@@ -125,3 +125,13 @@ def test_a_folder_that_cannot_be_written_is_no_reason_to_be_silent(tmp_path: Pat
 )
 def test_what_is_left_to_speak_with(wanted: Wanted, put_aside: str, left: Wanted) -> None:
     assert wanted.without(put_aside) == left
+
+
+def test_the_record_of_a_service_that_never_starts_stays_short(tmp_path: Path) -> None:
+    start(tmp_path, "tensorrt int8")
+    ended(tmp_path, *["exit-code"] * 10_000, "signal", "signal")
+    crashes = start(tmp_path)
+    assert (tmp_path / ENDS).stat().st_size <= 4096
+    assert crashes.pause_s == 60
+    ended(tmp_path, "signal")
+    assert start(tmp_path).put_aside == "int8", "the last ones count as before"
