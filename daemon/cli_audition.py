@@ -11,7 +11,7 @@ from daemon.config import load, packs_folder
 from daemon.config_text_section import normalizer_of
 from daemon.journal import Journal
 from daemon.lexica import Lexica
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.text.reading import Front
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 
 SOURCE: Final = "kokoro"
 

@@ -15,7 +15,8 @@ from device.errors import DeviceError
 from engines import calibration
 from engines.errors import SpeechError, VoiceError
 from engines.kokoro_backends import measure_precision
-from engines.pack import BrokenPack, KokoroPack, PackStore
+from engines.pack import BrokenPack, KokoroPack
+from engines.pack_store import PackStore
 from engines.voice_plans import PRECISIONS
 
 

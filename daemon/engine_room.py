@@ -14,7 +14,8 @@ from daemon.synthesis import Engines
 from device.format import RATE
 from device.memory import BufferPool, HostBufferPool
 from engines.backends import Gpu, Wanted, open_gpu
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.precedence import Precedence
 from engines.shelf import Preferences, VoiceShelf, unmet
 from engines.synthesizer import Synthesizer, Tally, Utterance

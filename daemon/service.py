@@ -45,7 +45,7 @@ from device.null import NullSink
 from device.sink import Sink
 from device.wav import WavSink
 from engines.families import load_for_many
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.precedence import Precedence
 from engines.shared_backends import RenderOn, beside
 from engines.shared_voices import SharedVoices

@@ -14,7 +14,8 @@ from daemon.engine_room import BUFFER_FRAMES
 from device.errors import DeviceError
 from engines.backends import Gpu
 from engines.errors import EngineError, SpeechError
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.plan_build import PlanProgress, build_plans
 from engines.precision_report import record_plan
 from engines.runtime.trt_engine import TrtEngine

@@ -11,7 +11,8 @@ from typing import Final
 from daemon.config import Config, packs_folder
 from engines import precision
 from engines.errors import VoiceError
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.precision_report import Report, read_report
 from engines.voice_plans import PRECISIONS, graph_file
 

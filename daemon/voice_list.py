@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from daemon.events import VoiceInfo
 from engines.families import abilities
-from engines.pack import BrokenPack, PackStore
+from engines.pack import BrokenPack
+from engines.pack_store import PackStore
 
 
 def voice_infos(store: PackStore) -> list[VoiceInfo]:

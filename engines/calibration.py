@@ -21,8 +21,9 @@ import numpy as np
 
 from device.format import Samples
 from engines.durable import write_whole
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
 from engines.pack_info import PackInfo
+from engines.pack_store import PackStore
 from engines.resampling import HALF_TAPS, block_size
 from engines.text.phonemes import Phonemizer, merge_clusters, phoneme_ids, sentences_of
 from engines.vits import Delivery, VitsVoice

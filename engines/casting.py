@@ -13,8 +13,8 @@ from typing import Final, Protocol
 
 from engines.blends import read_vector
 from engines.errors import EngineError, VoiceError, excerpt
-from engines.pack import PackStore
 from engines.pack_info import AnyInfo
+from engines.pack_store import PackStore
 from engines.shelf import Preferences
 from engines.styles import Style, dressed, find
 from engines.text.languages import by_language

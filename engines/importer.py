@@ -23,8 +23,9 @@ from engines import calibration
 from engines.acoustic import WholeAcoustic
 from engines.errors import GraphError, UnknownEspeakVoiceError, VoiceError
 from engines.loudness import voice_loudness
-from engines.pack import ACOUSTIC_FILE, REVISION, VOCODER_FILE, Pack, PackStore, check_name
+from engines.pack import ACOUSTIC_FILE, REVISION, VOCODER_FILE, Pack, check_name
 from engines.pack_info import PackInfo
+from engines.pack_store import PackStore
 from engines.piper import MARKS, PiperConfig, Source, check_hashes, read_config
 from engines.resampling import HALF_TAPS, block_size, filter_bank
 from engines.runtime.ort import OrtEngine

@@ -25,16 +25,9 @@ from engines.kokoro import FRAMES_PER_DURATION, STYLE_NUMBERS, STYLE_ROWS, Kokor
 from engines.kokoro_backends import measure_precision
 from engines.kokoro_graph import RATE, prepare
 from engines.loudness import measure_loudness
-from engines.pack import (
-    KOKORO_FILE,
-    KOKORO_INT8_FILE,
-    STYLES_FILE,
-    BrokenPack,
-    KokoroPack,
-    PackStore,
-    check_name,
-)
+from engines.pack import KOKORO_FILE, KOKORO_INT8_FILE, STYLES_FILE, BrokenPack, KokoroPack, check_name
 from engines.pack_info import KOKORO_LUFS, KokoroInfo
+from engines.pack_store import PackStore
 from engines.runtime.ort import OrtEngine
 from engines.text.phonemes import Phonemizer, sentences_of
 from engines.vits import Delivery

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from engines.digest import sha256
 from engines.errors import VoiceError
-from engines.pack import sha256
 from engines.pack_info import LengthScale, NoiseScale
 
 MARKS: Final = "_^$"

@@ -13,7 +13,8 @@ import onnx
 
 from engines.errors import VoiceError
 from engines.hearing import Hearing
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.precision_report import Plan, Report, measured, record
 from engines.precision_search import Progress, in_half, search
 from engines.quality import Quality

@@ -13,7 +13,8 @@ from device.heap import trim
 from engines.acoustic import WholeAcoustic
 from engines.batching import Batcher, RowEngine
 from engines.fixed_windows import WindowShape
-from engines.pack import AnyPack, Pack, PackStore
+from engines.pack import AnyPack, Pack
+from engines.pack_store import PackStore
 from engines.precedence import Precedence
 from engines.resampling import block_size
 from engines.runtime.ort import OrtEngine

@@ -11,8 +11,9 @@ from engines.backends import Gpu, Wanted
 from engines.errors import excerpt
 from engines.families import load
 from engines.loudness import gain_for
-from engines.pack import REVISION, AnyPack, BrokenPack, PackStore
+from engines.pack import REVISION, AnyPack, BrokenPack
 from engines.pack_info import AnyInfo, PackInfo
+from engines.pack_store import PackStore
 from engines.styles import Style
 from engines.text.gaps import NO_GAPS, Gaps
 from engines.vits import Delivery

@@ -12,9 +12,10 @@ from typing import Final, TypeVar
 from device.cuda import Cuda
 from device.format import RATE
 from engines.acoustic import BUCKETS
+from engines.digest import sha256
 from engines.errors import EngineError
 from engines.fixed_windows import WindowShape, default_shapes
-from engines.pack import ACOUSTIC_FILE, VOCODER_FILE, Pack, sha256
+from engines.pack import ACOUSTIC_FILE, VOCODER_FILE, Pack
 from engines.pack_info import PackInfo
 from engines.precision_report import read_report
 from engines.resampling import block_size

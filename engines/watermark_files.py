@@ -10,9 +10,9 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from engines.digest import sha256
 from engines.durable import write_whole
 from engines.errors import WatermarkError
-from engines.pack import sha256
 from engines.runtime.ort import OrtEngine
 from engines.watermark import Marker
 

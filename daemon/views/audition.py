@@ -19,7 +19,8 @@ from engines.backends import Wanted
 from engines.errors import RatingUnavailableError, SpeechError, VoiceError
 from engines.families import load
 from engines.loudness import measure_loudness
-from engines.pack import AnyPack, BrokenPack, KokoroPack, PackStore
+from engines.pack import AnyPack, BrokenPack, KokoroPack
+from engines.pack_store import PackStore
 from engines.rating import Rater
 from engines.shelf import Preferences
 from engines.synthesizer import Synthesizer, Tally, Utterance

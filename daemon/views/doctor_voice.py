@@ -17,7 +17,8 @@ from device.errors import DeviceError, SinkError
 from device.format import RATE
 from engines.backends import Gpu
 from engines.errors import EngineError, SpeechError, WatermarkError
-from engines.pack import BrokenPack, PackStore
+from engines.pack import BrokenPack
+from engines.pack_store import PackStore
 from engines.precision_report import chosen_precision
 from engines.runtime.ort import OrtEngine
 from engines.shelf import unmet

@@ -21,7 +21,7 @@ import onnx
 from engines import calibration, importer, piper
 from engines.acoustic import BUCKETS, BucketedAcoustic, WholeAcoustic
 from engines.backends import Wanted, load_voice
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.runtime.ort import OrtEngine
 from engines.vits import Delivery
 from engines.vits_graph import split

@@ -36,7 +36,7 @@ from engines.backends import Wanted
 from engines.families import load
 from engines.kokoro_backends import PRECISIONS
 from engines.loudness import measure_loudness
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.rating import Rater
 from engines.shelf import Preferences
 from engines.synthesizer import Synthesizer, Tally, Utterance

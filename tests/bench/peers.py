@@ -33,7 +33,7 @@ from conftest import import_default_voice
 from device.memory import HostBufferPool
 from engines import piper
 from engines.backends import Wanted, load_voice
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
 

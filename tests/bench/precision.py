@@ -27,7 +27,8 @@ from simulators.kiosk import SENTENCES, pesq_wb, said, word_errors, words
 from device.format import Samples
 from engines import importer, piper, precision
 from engines.hearing import Hearing
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.precision_report import read_report
 from engines.precision_search import LATENTS, fit_all
 from engines.quality import MEAN_LIMIT_DB

@@ -44,7 +44,8 @@ from device.realtime import take_precedence
 from engines.backends import Wanted, load_voice
 from engines.batching import Batcher
 from engines.fixed_windows import WindowShape, default_shapes
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.precedence import Precedence
 from engines.runtime.engine import Feeds
 from engines.runtime.ort import OrtEngine

@@ -37,7 +37,7 @@ from device.heap import map_large_blocks
 from device.memory import HostBufferPool
 from device.null import NullSink
 from device.realtime import DONE, NICE, take_precedence
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer
 from engines.text.phonemes import Phonemizer

@@ -30,7 +30,8 @@ from engines import importer, piper
 from engines.acoustic import BUCKETS
 from engines.errors import EngineError
 from engines.fixed_windows import default_shapes
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.runtime.trt_build import build
 from engines.vits_fixed import fixed_vocoder
 from engines.vits_static import static_acoustic

@@ -19,7 +19,8 @@ from engines.calibration import processor
 from engines.errors import EngineError, SpeakerError
 from engines.families import load, load_for_many
 from engines.kokoro_backends import CHOICE_FILE
-from engines.pack import AnyPack, KokoroPack, PackStore
+from engines.pack import AnyPack, KokoroPack
+from engines.pack_store import PackStore
 from engines.precedence import Precedence
 from engines.shelf import Preferences
 from engines.synthesizer import Synthesizer, Tally, Utterance

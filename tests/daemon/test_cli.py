@@ -16,7 +16,7 @@ from daemon.cli import main
 from daemon.config import load
 from device.format import RATE
 from engines import importer, piper
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 
 VOICE = "en_US-joe-medium"
 

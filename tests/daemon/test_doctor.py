@@ -29,7 +29,7 @@ from daemon.views import (
 )
 from daemon.views.finding import Finding
 from engines.kokoro_import import KokoroSource, import_kokoro
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 
 PASSWORD = "correct-horse-battery"  # noqa: S105  nobody's
 KEY = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49AgEGCCqGSM49\n-----END PRIVATE KEY-----\n"

@@ -39,7 +39,7 @@ from engines import importer, piper, shared_backends
 from engines.backends import Gpu, Wanted
 from engines.batching import Batcher
 from engines.errors import EngineError
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.runtime.engine import Feeds
 from engines.runtime.trt_engine import TrtEngine
 from engines.voice_plans import RENDER_ROWS

@@ -18,7 +18,8 @@ from engines import importer, kokoro, kokoro_import, piper, vits
 from engines.backends import Wanted
 from engines.blends import Mix, read_vector
 from engines.families import load
-from engines.pack import AnyPack, PackStore
+from engines.pack import AnyPack
+from engines.pack_store import PackStore
 from engines.synthesizer import Utterance
 from engines.text.gaps import Gaps, gaps
 from engines.text.script import Script, plain

@@ -28,7 +28,8 @@ from device.realtime import GIVEN_WAY
 from engines import importer, piper
 from engines.casting import Wish
 from engines.errors import EngineError, PhonemizerClosedError, PhonemizerDiedError, SpeakerError, VoiceError
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.precedence import Precedence
 from engines.runtime.ort import OrtEngine
 from engines.shared_voices import ConcurrentVoice, SharedVoices

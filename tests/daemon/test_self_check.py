@@ -31,7 +31,9 @@ from daemon.telemetry_messages import SelfCheck
 from device.format import RATE
 from device.memory import HostBufferPool
 from device.null import NullSink
-from engines.pack import Pack, PackStore, sha256
+from engines.digest import sha256
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer
 from engines.text.phonemes import Phonemizer

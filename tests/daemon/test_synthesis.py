@@ -31,7 +31,7 @@ from device.opus_sink import OpusSink
 from engines import calibration, importer, piper
 from engines.backends import Wanted
 from engines.casting import Wish
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.precedence import Precedence
 from engines.runtime.engine import Feeds
 from engines.runtime.ort import OrtEngine

@@ -12,7 +12,7 @@ from daemon.cache import key_of
 from daemon.config import load
 from daemon.config_text_section import normalizer_of
 from engines import importer, piper
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.synthesizer import Utterance
 from engines.vits import VitsVoice
 

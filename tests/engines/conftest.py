@@ -12,7 +12,8 @@ from simulators import tiny_voice
 from simulators.tensorrt import World
 
 from engines import importer, piper
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.text.phonemes import Phonemizer
 from engines.vits import VitsVoice
 

@@ -26,7 +26,8 @@ from device.errors import CudaError
 from engines import backends, calibration
 from engines.backends import Gpu, Wanted, load_voice, open_gpu
 from engines.errors import EngineError, VoiceError
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.plan_build import PlanProgress, build_plans
 from engines.runtime.half import half
 from engines.runtime.plans import PlanCache, PlanKey
@@ -311,7 +312,7 @@ class TestBuilding:
             from pathlib import Path
             sys.path.insert(0, "tests")
             from simulators.tensorrt import World
-            from engines.pack import PackStore
+            from engines.pack_store import PackStore
             from engines.plan_build import build_plans
             from engines.runtime.plans import Machine, PlanCache
             from engines.voice_plans import plans_of

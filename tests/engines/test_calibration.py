@@ -10,7 +10,8 @@ import pytest
 
 from engines import calibration
 from engines.backends import Wanted, load_voice
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.shelf import Preferences, VoiceShelf
 from engines.vits import Delivery, VitsVoice
 from engines.windows import Margins, Speed

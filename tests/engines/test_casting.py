@@ -12,7 +12,7 @@ from simulators.casts import KINDS, voices_of
 from engines import importer, piper
 from engines.backends import Wanted
 from engines.casting import Voices, Wish, direct
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.shelf import Preferences
 from engines.text.script import Script, plain
 from engines.text.ssml import parse

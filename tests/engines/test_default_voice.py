@@ -17,7 +17,7 @@ from device.format import Samples
 from device.memory import HostBufferPool
 from engines import piper
 from engines.importer import resample
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
 from engines.vits import Noise, VitsVoice

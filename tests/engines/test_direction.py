@@ -14,7 +14,7 @@ from engines.blends import Mix
 from engines.casting import Voices, Wish, direct
 from engines.errors import SpeakerError, SpeechError, SsmlError, StyleError, VoiceError
 from engines.kokoro_import import KokoroSource, import_kokoro
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.shelf import Preferences
 from engines.styles import read_definitions
 from engines.text.gaps import gaps

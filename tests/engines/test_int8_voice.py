@@ -13,7 +13,8 @@ from simulators.kiosk import SENTENCES, pesq_wb, said, word_errors, words
 
 from engines.corpus import CALIBRATION, JUDGED
 from engines.hearing import Hearing
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.precision_search import LATENTS, fit_all, in_half
 from engines.quality import Quality
 from engines.runtime.half import rounded

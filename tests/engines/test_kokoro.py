@@ -20,8 +20,9 @@ from engines.kokoro_graph import prepare
 from engines.kokoro_import import KokoroSource, import_kokoro
 from engines.kokoro_phonemes import KokoroPhonemes
 from engines.loudness import measure_loudness
-from engines.pack import INFO_FILE, STYLES_FILE, KokoroPack, PackStore
+from engines.pack import INFO_FILE, STYLES_FILE, KokoroPack
 from engines.pack_info import KOKORO_LUFS
+from engines.pack_store import PackStore
 from engines.runtime.dequantize import dequantize
 from engines.runtime.ort import OrtEngine, evaluate
 from engines.text.phonemes import Clause, Phonemizer, sentences_of

@@ -14,7 +14,7 @@ from engines.backends import Wanted
 from engines.casting import Casting, Wish, direct
 from engines.errors import VoiceError
 from engines.kokoro_import import KokoroSource, import_kokoro
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.shelf import Preferences, VoiceShelf
 from engines.text.script import Script, plain
 from engines.text.ssml import parse

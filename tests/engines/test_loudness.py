@@ -16,7 +16,8 @@ from device.memory import HostBufferPool
 from engines import importer, piper
 from engines.corpus import JUDGED
 from engines.loudness import factor_between, gain_for, measure_loudness, voice_loudness
-from engines.pack import ACOUSTIC_FILE, VOCODER_FILE, PackStore
+from engines.pack import ACOUSTIC_FILE, VOCODER_FILE
+from engines.pack_store import PackStore
 from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer

@@ -11,7 +11,7 @@ import re, sys
 from pathlib import Path
 import numpy as np
 from device.heap import map_large_blocks
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.vits import USUAL_IDS, Delivery, VitsVoice
 
 def memory(kind):

@@ -10,8 +10,9 @@ import pytest
 
 from engines.errors import SpeakerError, VoiceError
 from engines.importer import import_voice
-from engines.pack import INFO_FILE, BrokenPack, Pack, PackStore
+from engines.pack import INFO_FILE, BrokenPack, Pack
 from engines.pack_info import PackInfo
+from engines.pack_store import PackStore
 from engines.piper import find
 
 

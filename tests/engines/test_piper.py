@@ -11,7 +11,8 @@ from simulators import tiny_voice
 
 from engines.errors import VoiceError
 from engines.importer import import_voice
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.piper import find
 
 

@@ -14,7 +14,8 @@ from engines import precision, precision_search
 from engines.backends import Wanted, load_voice
 from engines.errors import EngineError, VoiceError
 from engines.hearing import Hearing
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.precision_report import Plan, chosen_precision, read_report, record, record_plan, report_of
 from engines.quality import Quality
 from engines.runtime import quantize

@@ -15,7 +15,8 @@ import tensorrt_rtx_bindings
 from engines.corpus import CALIBRATION
 from engines.fixed_windows import default_shapes
 from engines.hearing import Hearing
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.precision_search import LATENTS, fit_all, in_half
 from engines.runtime import trt
 from engines.runtime.quantize import quantized, sites, worthwhile

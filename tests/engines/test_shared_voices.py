@@ -17,7 +17,8 @@ from device.memory import HostBufferPool
 from engines.batching import Batcher
 from engines.errors import EngineError, SpeechError, VoiceError
 from engines.fixed_windows import WindowShape, default_shapes
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.precedence import Precedence
 from engines.runtime.engine import Feeds
 from engines.runtime.ort import OrtEngine

@@ -19,7 +19,8 @@ from engines import calibration, piper, vits_static
 from engines.acoustic import BUCKETS, BucketedAcoustic, WholeAcoustic
 from engines.corpus import JUDGED
 from engines.errors import EngineError, GraphError
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.runtime.engine import Feeds
 from engines.runtime.half import half, rounded
 from engines.runtime.ort import OrtEngine

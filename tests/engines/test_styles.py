@@ -17,7 +17,7 @@ from engines.blends import Mix, check, read_blend, read_vector
 from engines.errors import SpeechError, StyleError
 from engines.families import load
 from engines.kokoro_import import KokoroSource, import_kokoro
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.shelf import Preferences
 from engines.styles import USUAL, Style, dressed, find, read_definitions
 from engines.text.gaps import gaps

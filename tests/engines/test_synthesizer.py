@@ -11,7 +11,8 @@ from device.memory import Buffer, HostBufferPool
 from engines import windows
 from engines.backends import Wanted
 from engines.errors import EngineError, SpeakerError, SynthesisError
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.runtime.engine import Feeds
 from engines.shelf import Preferences, VoiceShelf
 from engines.synthesizer import Synthesizer, Tally, Utterance

@@ -14,7 +14,8 @@ from simulators.rtx import GENERATIONS, generation, put_in_place, written_in
 
 from engines.errors import EngineError
 from engines.fixed_windows import WindowShape, default_shapes
-from engines.pack import KokoroPack, Pack, PackStore
+from engines.pack import KokoroPack, Pack
+from engines.pack_store import PackStore
 from engines.runtime.trt_build import Progress, build
 from engines.vits_fixed import fixed_vocoder
 

@@ -16,7 +16,8 @@ from device.format import Samples
 from engines import calibration, importer, piper
 from engines.errors import GraphError
 from engines.fixed_windows import WindowShape, default_shapes, fixed_plan, window_shape
-from engines.pack import Pack, PackStore
+from engines.pack import Pack
+from engines.pack_store import PackStore
 from engines.runtime.ort import OrtEngine
 from engines.runtime.static import static_shapes
 from engines.vits import Latents, VitsVoice

@@ -17,7 +17,8 @@ from engines.casting import get_or_usual
 from engines.errors import EngineError, VoiceError
 from engines.families import load_for_many
 from engines.kokoro_import import KokoroSource, import_kokoro
-from engines.pack import STYLES_FILE, AnyPack, PackStore
+from engines.pack import STYLES_FILE, AnyPack
+from engines.pack_store import PackStore
 from engines.precedence import Precedence
 from engines.shared_voices import SharedVoice, SharedVoices
 from engines.shelf import Preferences, VoiceShelf

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from device.format import Samples
 from device.memory import HostBufferPool
 from engines.errors import AbandonedError
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.synthesizer import Synthesizer, Tally, Utterance
 from engines.text.phonemes import Phonemizer
 from engines.vits import Delivery, VitsVoice

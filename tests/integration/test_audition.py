@@ -15,7 +15,7 @@ from daemon.cli import main
 from daemon.config import watermark_folder
 from engines import importer, piper, watermark_files
 from engines.kokoro_import import KokoroSource, import_kokoro
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.watermark_files import LICENCE_FILE, MARKER_FILE
 from engines.watermark_graph import marker_graph
 

@@ -17,7 +17,7 @@ from engines.families import load
 from engines.kokoro import KokoroVoice
 from engines.kokoro_phonemes import KokoroPhonemes
 from engines.loudness import measure_loudness
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.runtime.engine import Feeds
 from engines.shelf import Preferences
 from engines.synthesizer import Synthesizer, Tally, Utterance

@@ -23,8 +23,9 @@ from engines import kokoro_backends, precision_report
 from engines.calibration import keep_speed, known_speed, processor
 from engines.durable import write_whole
 from engines.importer import import_voice
-from engines.pack import BrokenPack, KokoroPack, Pack, PackStore
+from engines.pack import BrokenPack, KokoroPack, Pack
 from engines.pack_info import KokoroInfo, PackInfo
+from engines.pack_store import PackStore
 from engines.piper import find
 from engines.runtime.plans import Machine, PlanCache, PlanKey
 from engines.windows import Speed

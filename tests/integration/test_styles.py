@@ -21,7 +21,7 @@ from simulators.daemon_process import DaemonProcess
 from device.format import RATE
 from engines import importer, piper
 from engines.kokoro_import import KokoroSource, import_kokoro
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 
 NUMBERS = count()
 STYLES = [

@@ -19,7 +19,7 @@ from device.cuda import Cuda
 from engines import calibration
 from engines.acoustic import WholeAcoustic
 from engines.fixed_windows import default_shapes
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.runtime.ort import OrtEngine
 from engines.runtime.trt import TensorRt
 from engines.runtime.trt_build import build

@@ -24,7 +24,7 @@ from device.opus import OpusSettings
 from device.opus_sink import OpusSink
 from device.resampler import Resampler, to_house_rate
 from device.sound_file import read_sound
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.runtime.ort import OrtEngine
 from engines.shelf import Preferences
 from engines.synthesizer import Synthesizer, Tally, Utterance

@@ -9,7 +9,7 @@ from typing import Final
 from engines.casting import Voices
 from engines.families import load_for_many
 from engines.lent import Lent
-from engines.pack import PackStore
+from engines.pack_store import PackStore
 from engines.precedence import Precedence
 from engines.shared_voices import SharedVoices
 from engines.shelf import Preferences, VoiceShelf
