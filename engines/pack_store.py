@@ -18,6 +18,7 @@ from typing import Final, overload
 
 from pydantic import ValidationError
 
+from engines.aside import Aside
 from engines.digest import sha256
 from engines.durable import flush_folder, one_writer, write_flushed
 from engines.errors import VoiceError
@@ -41,6 +42,12 @@ from engines.pack_info import AnyInfo, KokoroInfo, PackInfo, info_of
 
 _LOG = logging.getLogger(__name__)
 
+_HANGS: Final = "cannot be read: its disk does not answer"
+
+ANSWER_S: Final = 10.0
+"""For a disk to open a file of a pack, or to read a megabyte of it: one that had stopped turning takes some seconds.
+Whoever loads a voice counts as hung after 20 s, and a restart would lose the voices that are loaded."""
+
 _FILES: Final = {
     "vits": (ACOUSTIC_FILE, VOCODER_FILE),
     "kokoro": (KOKORO_FILE, KOKORO_INT8_FILE, STYLES_FILE),
@@ -58,11 +65,14 @@ def _share(source: Path, target: Path) -> None:
 
 
 class PackStore:
-    """The folder of imported voices."""
+    """The folder of imported voices. What reads packs is for any threads, and is bounded where their disk hangs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._links = Links(folder, NAME)
+        self._infos = Aside("packs")
+        self._contents = Aside("pack contents")  # is waited for longer, which no question about infos shall be
+        self._listed: list[AnyPack | BrokenPack] | None = None
         self._languages: dict[Path, str] = {}
         """What a pack's link points to -> its language; replaced as a whole."""
         self._spoken: tuple[Listing | None, tuple[str, ...]] = (None, ())
@@ -78,8 +88,16 @@ class PackStore:
             raise VoiceError(str(self.folder), f"cannot be read: {error.strerror}") from error
 
     def list(self) -> list[AnyPack | BrokenPack]:
-        """Give every pack; what is wrong with a broken one stands in its place. Hashes are not compared here."""
-        return [self._read_or_tell(name) for name in self.names()]
+        """Give every pack; what is wrong with a broken one stands in its place. Hashes are not compared here.
+
+        Where the disk does not answer: those of before, or VoiceError.
+        """
+        try:
+            self._listed = self._infos.do(lambda: [self._read_or_tell(name) for name in self.names()])
+        except TimeoutError as error:
+            if self._listed is None:
+                raise VoiceError(str(self.folder), _HANGS) from error
+        return [*self._listed]
 
     def get(self, name: str) -> Pack:
         """Give the pack `name` of the VITS family, verified as by `open`. VoiceError where it is of another too."""
@@ -89,11 +107,18 @@ class PackStore:
         return pack
 
     def open(self, name: str) -> AnyPack:
-        """Give the pack `name`, its files compared with their hashes. VoiceError where it is absent or broken."""
-        pack = self._read(check_name(name))
+        """Give the pack `name`, its files compared with their hashes.
+
+        VoiceError where it is absent or broken, or where its disk does not answer; a slow one has all the time.
+        """
+        check_name(name)
+        try:
+            pack = self._contents.do(lambda: self._read(name), ANSWER_S)
+        except TimeoutError as error:
+            raise VoiceError(name, _HANGS) from error
         for file, expected in pack.info.files.items():
             try:
-                actual = sha256(pack.folder / file)
+                actual = sha256(pack.folder / file, lambda work: self._contents.do(work, ANSWER_S))
             except OSError as error:
                 raise VoiceError(str(pack.folder / file), f"cannot be read: {error.strerror}") from error
             if actual != expected:
@@ -113,8 +138,18 @@ class PackStore:
         return names[0]
 
     def info(self, name: str) -> AnyInfo:
-        """Tell what is known of the pack `name`, its files unseen. VoiceError where it is absent or broken."""
-        return self._read(check_name(name)).info
+        """Tell what is known of the pack `name`, its files unseen. VoiceError where it is absent or broken.
+
+        Where the disk does not answer: what `list` found before, or VoiceError.
+        """
+        check_name(name)
+        try:
+            return self._infos.do(lambda: self._read(name)).info
+        except TimeoutError as error:
+            for pack in self._listed or ():
+                if not isinstance(pack, BrokenPack) and pack.info.name == name:
+                    return pack.info
+            raise VoiceError(name, _HANGS) from error
 
     def find(self, name: str = "", language: str | None = None, preferred: Sequence[str] = ()) -> str:
         """Give `name`, else a voice of `language` as `of_language` does, else the first of `preferred` or all.
@@ -152,7 +187,7 @@ class PackStore:
         for name in listing.names:
             with suppress(OSError, VoiceError):  # broken, or removed just now
                 content = (self.folder / name).readlink()
-                contents[content] = self._languages.get(content) or self._read(name).info.language
+                contents[content] = self._languages.get(content) or self.info(name).language
         self._languages = contents
         languages = tuple(sorted(set(contents.values())))
         if listing.is_settled and len(contents) == len(listing.names):
