@@ -3,14 +3,17 @@
 #
 #   /opt/speakd/versions/VERSION/     one installation: its virtual environment, its units, the file `complete`
 #   /opt/speakd/current, previous     links to the one that runs, and to the one that ran before
+#   /opt/speakd/switching             while these are changed: what they were
 #   /etc/speakd/                      the configuration: written once, never again
 #   /var/lib/speakd, /var/cache/speakd  voices, journal; what can be made again
 #
 # A version is built beside the one that runs. It becomes the current one by a single rename, and only what is complete
-# does: whenever the power is cut, the old version or the new one starts. One that does not get ready is undone.
+# does: whenever the power is cut, the old version or the new one starts. One that does not get ready is undone, by the
+# next install.sh where this one cannot.
 
 readonly HOME_FOLDER=/opt/speakd
 readonly VERSIONS=$HOME_FOLDER/versions
+readonly SWITCHING=$HOME_FOLDER/switching
 readonly CONFIG=/etc/speakd/speakd.toml
 readonly UNITS=/etc/systemd/system
 readonly SERVICE_USER=speakd
@@ -65,6 +68,14 @@ link_to() { # LINK TARGET: at once or not at all
   ln -sfn "$2" "$1.new" && mv -fT "$1.new" "$1"
 }
 
+link_or_none() { # LINK VERSION, which may be none
+  if [[ -n $2 ]]; then
+    link_to "$1" "versions/$2"
+  else
+    rm -f "$1"
+  fi
+}
+
 version_of() { # current|previous
   local target
   target=$(readlink "$HOME_FOLDER/$1" 2>/dev/null) || return 0
@@ -95,6 +106,7 @@ build_version() { # NAME
     say "version $1 is installed already"
     return
   fi
+  forget_old_versions # what was given up before this may be what takes the room
   require_room
   say "installing version $1 in $folder"
   unfinished=$folder
@@ -125,8 +137,9 @@ forget_old_versions() {
   while read -r folder; do
     name=$(basename "$folder")
     [[ $name != "$current" && $name != "$previous" ]] || continue
-    kept=$((kept + 1))
-    if [[ ! -e $folder/complete || $kept -gt $((KEPT_VERSIONS - 2)) ]]; then
+    if [[ -e $folder/complete && $kept -lt $((KEPT_VERSIONS - 2)) ]]; then
+      kept=$((kept + 1))
+    else
       rm -rf "$folder"
     fi
   done < <(find "$VERSIONS" -mindepth 1 -maxdepth 1 -type d -printf '%T@ %p\n' | sort -rn | cut -d ' ' -f 2-)
@@ -179,19 +192,22 @@ add_watermark() { # FOLDER
 # Starting it ----------------------------------------------------------------------------------------------------------
 
 start_current() {
+  local helper
   mkdir -p /usr/local/bin && link_to /usr/local/bin/speakd "$HOME_FOLDER/current/venv/bin/speakd" || return 1
   remove_foreign_units "$HOME_FOLDER/current"
   install_units "$HOME_FOLDER/current" || return 1
+  # Root's part is started by its socket; versions of before have none.
+  helper=speakd-power.socket
+  [[ -e $UNITS/$helper ]] || helper=speakd-power.service
   if ! has_systemd; then
     say "systemd does not run here: speakd is installed, and starts with the next boot"
     systemctl --quiet enable speakd.service 2>/dev/null || true
+    [[ ! -e $UNITS/$helper ]] || systemctl --quiet enable "$helper" 2>/dev/null || true
     return 0
   fi
   systemctl daemon-reload
   systemctl --quiet enable speakd.service
-  [[ ! -e $UNITS/speakd-power.socket ]] || systemctl --quiet enable --now speakd-power.socket || true
-  [[ ! -e $UNITS/speakd-power.service || -e $UNITS/speakd-power.socket ]] ||
-    systemctl --quiet enable --now speakd-power.service || true
+  [[ ! -e $UNITS/$helper ]] || systemctl --quiet enable --now "$helper" || true
   systemctl --quiet try-restart speakd-power.service 2>/dev/null || true # else root's part stays that of before
   systemctl reset-failed speakd.service 2>/dev/null || true
   say "starting speakd"
@@ -204,6 +220,19 @@ start_current() {
   return 1
 }
 
+# Where the power was cut before a new version got ready, it was never seen to start: what ran before is current again.
+undo_interrupted_switch() {
+  local before earlier
+  [[ -e $SWITCHING ]] || return 0
+  { read -r before && read -r earlier; } <"$SWITCHING" || true
+  if [[ -n $before && -e $VERSIONS/$before/complete ]]; then
+    say "version $(version_of current) was not seen to start before the power went: $before is the current one again"
+    link_to "$HOME_FOLDER/current" "versions/$before"
+    link_or_none "$HOME_FOLDER/previous" "$earlier"
+  fi
+  rm -f "$SWITCHING"
+}
+
 # Makes a complete version the one that runs. Where it does not get ready, or somebody ends this before, the links of
 # before are made again, and what ran before runs on.
 switch_to() { # NAME
@@ -213,10 +242,14 @@ switch_to() { # NAME
   trap 'interrupted=yes' INT TERM
   trap 'interrupted=yes; exec 2>/dev/null' HUP # nobody is there to read on
   if [[ $before != "$1" ]]; then
+    printf '%s\n%s\n' "$before" "$earlier" >"$SWITCHING.new"
+    sync "$SWITCHING.new"
+    mv -f "$SWITCHING.new" "$SWITCHING"
     [[ -z $before ]] || link_to "$HOME_FOLDER/previous" "versions/$before"
     link_to "$HOME_FOLDER/current" "versions/$1"
   fi
   if start_current; then
+    rm -f "$SWITCHING"
     trap - INT TERM HUP
     return 0
   fi
@@ -225,15 +258,13 @@ switch_to() { # NAME
     why="was not waited for"
   fi
   if [[ -z $before || $before == "$1" ]]; then
+    rm -f "$SWITCHING"
     die "speakd $why; what it said is above, and journalctl -u speakd tells more"
   fi
   say "version $1 $why: going back to $before"
   link_to "$HOME_FOLDER/current" "versions/$before"
-  if [[ -n $earlier ]]; then
-    link_to "$HOME_FOLDER/previous" "versions/$earlier"
-  else
-    rm -f "$HOME_FOLDER/previous"
-  fi
+  link_or_none "$HOME_FOLDER/previous" "$earlier"
+  rm -f "$SWITCHING"
   interrupted=no
   start_current || die "version $before does not start either; what it said is above"
   die "version $1 $why (see above), so $before runs on"
@@ -264,6 +295,7 @@ install_appliance() {
     /home/* | /root/*) die "the service may not look into homes, where $python is: choose another with PYTHON=" ;;
   esac
   mkdir -p "$VERSIONS"
+  undo_interrupted_switch
   name=$(version_name)
   folder=$VERSIONS/$name
   build_version "$name"
@@ -281,9 +313,12 @@ install_appliance() {
 rollback_appliance() {
   local previous
   begin rollback
+  undo_interrupted_switch
   previous=$(version_of previous)
   [[ -n $previous && $previous != "$(version_of current)" && -e $VERSIONS/$previous/complete ]] ||
     die "there is no earlier version to go back to"
+  "$VERSIONS/$previous/venv/bin/python" -I -c '' 2>/dev/null ||
+    die "the Python that $previous was installed with is gone: sudo ./install.sh from its sources installs it anew. $STILL"
   as_service "$VERSIONS/$previous" config check >&2 ||
     die "$CONFIG does not fit $previous; take out what is new and run this again. $STILL"
   say "going back from $(version_of current) to $previous"
@@ -296,7 +331,7 @@ uninstall_appliance() { # purge|keep
   if has_systemd; then
     systemctl --quiet disable --now speakd.service speakd-power.service speakd-power.socket 2>/dev/null || true
   else
-    systemctl --quiet disable speakd.service 2>/dev/null || true
+    systemctl --quiet disable speakd.service speakd-power.service speakd-power.socket 2>/dev/null || true
   fi
   rm -rf "$UNITS"/speakd.service "$UNITS"/speakd-power.service "$UNITS"/speakd-power.socket \
     "$UNITS"/speakd.service.d/{backoff,jtop}.conf /etc/tmpfiles.d/speakd.conf "$RULES" /usr/local/bin/speakd \

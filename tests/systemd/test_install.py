@@ -84,3 +84,56 @@ def test_the_service_may_read_the_watermark_that_root_alone_could(steps: Path, t
     scratch.mkdir(mode=0o700)
     assert run(steps, script, str(bundle), str(scratch)) == "644\n"
     assert scratch.stat().st_mode & 0o777 == 0o755
+
+
+@pytest.fixture
+def home(steps: Path, tmp_path: Path) -> Path:
+    """Give what stands for /opt/speakd, with two versions in use and one that is to be switched to."""
+    home = tmp_path / "opt"
+    (tmp_path / "systemd").unlink()
+    shutil.copytree(REPOSITORY / "systemd", tmp_path / "systemd")
+    appliance = tmp_path / "systemd/appliance.sh"
+    appliance.write_text(appliance.read_text().replace("HOME_FOLDER=/opt/speakd", f"HOME_FOLDER={home}"))
+    for name in ("1", "2", "3"):
+        (home / "versions" / name).mkdir(parents=True)
+        (home / "versions" / name / "complete").touch()
+    (home / "previous").symlink_to("versions/1")
+    (home / "current").symlink_to("versions/2")
+    return home
+
+
+def versions(home: Path) -> tuple[str, str]:
+    """Give which one runs, and which ran before."""
+    return (home / "current").readlink().name, (home / "previous").readlink().name
+
+
+@pytest.mark.parametrize("links", [0, 1, 2])
+def test_a_power_cut_before_a_version_was_seen_to_start_is_undone(steps: Path, home: Path, links: int) -> None:
+    """After so many links were made anew."""
+    cut = f"""
+    made=0
+    start_current() {{ kill -9 $$; }}
+    eval "really_$(declare -f link_to)"
+    link_to() {{ [[ $((made++)) -lt {links} ]] || kill -9 $$; really_link_to "$@"; }}
+    """
+    with pytest.raises(subprocess.CalledProcessError):
+        run(steps, cut + "switch_to 3")
+    run(steps, "undo_interrupted_switch")
+    assert versions(home) == ("2", "1")
+    run(steps, "start_current() { true; }\nswitch_to 3\nundo_interrupted_switch")
+    assert versions(home) == ("3", "2"), "one that starts stays"
+
+
+def test_a_version_that_does_not_start_is_undone_at_once(steps: Path, home: Path) -> None:
+    script = "start_current() { [[ $(version_of current) == 2 ]]; }\nswitch_to 3 || true\n"
+    with pytest.raises(subprocess.CalledProcessError):
+        run(steps, script)
+    assert versions(home) == ("2", "1")
+    run(steps, "undo_interrupted_switch")
+    assert versions(home) == ("2", "1")
+
+
+def test_what_was_given_up_makes_room_for_what_comes(steps: Path, home: Path) -> None:
+    (home / "versions/half").mkdir()
+    there = run(steps, 'require_room() { ls "$VERSIONS"; exit; }\nbuild_version 4').split()
+    assert there == ["1", "2", "3"]

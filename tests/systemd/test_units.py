@@ -44,12 +44,6 @@ def test_little_is_open_to_whoever_takes_it_over(unit: Path) -> None:
     assert done.returncode == 0, "\n".join(line for line in done.stdout.splitlines() if not line.startswith("✓"))
 
 
-def test_the_back_off_of_newer_systemd_is_for_the_same_unit() -> None:
-    told = (SYSTEMD / "speakd-backoff.conf").read_text()
-    assert "[Service]" in told
-    assert "RestartMaxDelaySec=60" in told
-
-
 def analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run systemd-analyze."""
     program = shutil.which("systemd-analyze")
