@@ -10,6 +10,7 @@ import logging
 import signal
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -51,13 +52,15 @@ def version() -> str:
     return importlib.metadata.version("speakd")
 
 
-def run(config: Config) -> int:
+def run(read_config: Callable[[], Config]) -> int:
     """Serve until SIGTERM or SIGINT; gives the exit status, 1 where a thread died.
 
-    JournalError where another speakd has the journal.
+    The configuration is read after the pause that follows bad ends: one that cannot be used is such an end, and what
+    was mended meanwhile counts. JournalError where another speakd has the journal; what `read_config` raises.
     """
     supervision = Supervision(state_folder(), version())
     supervision.wait()
+    config = read_config()
     with contextlib.closing(Journal(journal_file(config), keep=config.journal.keep)) as journal:
         return _Daemon(config, journal, supervision).run()
 

@@ -111,7 +111,7 @@ def _load(options: argparse.Namespace) -> Config:
 
 
 def _run(options: argparse.Namespace) -> int:
-    return app.run(_load(options))
+    return app.run(lambda: _load(options))
 
 
 def _say(options: argparse.Namespace) -> int:

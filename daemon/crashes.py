@@ -23,8 +23,12 @@ ENDS: Final = "ends"
 PUT_ASIDE: Final = "engine-put-aside.json"
 """The file that tells what must not be used any more."""
 
-_CRASHES: Final = frozenset({"core-dump", "signal", "watchdog", "oom-kill"})
+_NO_MEMORY: Final = "oom-kill"
+_CRASHES: Final = frozenset({"core-dump", "signal", "watchdog", _NO_MEMORY})
 """What systemd calls an end that native code is to blame for. What speakd itself gives up on is 'exit-code'."""
+
+_TENSORRT: Final = "tensorrt"
+"""In the name of an engine that is one of its."""
 
 _IN_A_ROW: Final = 3
 """So many crashes on one engine put it aside."""
@@ -72,7 +76,7 @@ class Crashes:
         if self._facts.version != version:
             self._facts = _Facts(version)
         if _crashed_in_a_row(ends) >= _IN_A_ROW and self._facts.step < len(LADDER) - 1:
-            self._put_aside()
+            self._put_aside(out_of_memory=_NO_MEMORY in ends[-_IN_A_ROW:])
 
     @property
     def pause_s(self) -> float:
@@ -103,9 +107,16 @@ class Crashes:
         except OSError as error:
             _LOG.warning("the record of crashes cannot be cleared: %s", error)
 
-    def _put_aside(self) -> None:
-        # Where INT8 was not in use anyway, leaving it out would change nothing.
-        step = 1 if self._facts.step == 0 and (not self._facts.engine or "int8" in self._facts.engine) else 2
+    def _put_aside(self, *, out_of_memory: bool) -> None:
+        """Go up the ladder to where what was in use, or may have been, is left out. Wider numbers need more memory."""
+        engine = self._facts.engine
+        if self._facts.step == 0 and (not engine or "int8" in engine) and not out_of_memory:
+            step = 1
+        elif not engine or _TENSORRT in engine:
+            step = 2
+        else:
+            _LOG.error("%s crashed %d times in a row, and nothing safer is known", engine, self.in_a_row)
+            return
         self._facts = replace(self._facts, step=step, engine="")
         # In this order: after a power cut between the two, the row must not put a second engine aside for the same.
         self.steady()

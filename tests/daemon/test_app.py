@@ -12,7 +12,7 @@ from simulators.waiting import wait_until
 from daemon import app
 from daemon.commands import Speak
 from daemon.config import AudioConfig, Config, MemoryConfig, VoiceConfig
-from daemon.errors import DaemonError
+from daemon.errors import ConfigError, DaemonError
 from daemon.events import Failed
 from device.errors import PoolTooLargeError
 from device.format import Samples
@@ -26,6 +26,25 @@ def test_the_version_is_that_which_runs_whatever_is_installed_meanwhile(monkeypa
     runs = app.version()
     monkeypatch.setattr(importlib.metadata, "version", lambda _name: "99")
     assert app.version() == runs
+
+
+def test_what_was_mended_during_the_pause_after_bad_ends_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+
+    class Waiting:
+        def __init__(self, *_: object) -> None: ...
+
+        def wait(self) -> None:
+            order.append("waited")
+
+    def read() -> Config:
+        order.append("read")
+        raise ConfigError(Path("speakd.toml"), ())
+
+    monkeypatch.setattr(app, "Supervision", Waiting)
+    with pytest.raises(ConfigError):
+        app.run(read)
+    assert order == ["waited", "read"]
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def test_two_crashes_change_nothing(tmp_path: Path) -> None:
     assert crashes.pause_s == 0
 
 
-@pytest.mark.parametrize("end", ["signal", "core-dump", "watchdog", "oom-kill"])
+@pytest.mark.parametrize("end", ["signal", "core-dump", "watchdog"])
 def test_three_crashes_put_int8_aside_and_three_more_all_of_tensorrt(tmp_path: Path, end: str) -> None:
     start(tmp_path, "tensorrt int8")
     ended(tmp_path, end, end, end)
@@ -54,6 +54,26 @@ def test_what_was_not_in_use_is_not_put_aside_first(tmp_path: Path) -> None:
     start(tmp_path, "tensorrt fp16")
     ended(tmp_path, "signal", "signal", "signal")
     assert start(tmp_path).put_aside == "trt"
+
+
+@pytest.mark.parametrize(
+    ("engine", "end", "left_out"),
+    [
+        ("onnxruntime-cpu fp32", "signal", ""),
+        ("onnxruntime-cpu int8", "signal", "int8"),
+        ("onnxruntime-cpu int8", "oom-kill", ""),
+        ("tensorrt 10.3 int8", "oom-kill", "trt"),
+        ("tensorrt 10.3 fp16", "oom-kill", "trt"),
+        ("", "oom-kill", "trt"),
+    ],
+)
+def test_only_what_may_be_to_blame_is_put_aside(tmp_path: Path, engine: str, end: str, left_out: str) -> None:
+    """Not what is the safest there is, nor numbers for wider ones where memory was short."""
+    start(tmp_path, engine)
+    ended(tmp_path, end, end, end)
+    crashes = start(tmp_path)
+    assert crashes.put_aside == left_out
+    assert (crashes.problem is None) == (not left_out)
 
 
 def test_an_engine_that_never_got_ready_loses_its_narrowest_first(tmp_path: Path) -> None:
