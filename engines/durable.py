@@ -20,9 +20,39 @@ _TRIES: Final = 2
 def write_flushed(path: Path, content: bytes) -> None:
     """Write a new file through to the disk."""
     with path.open("xb") as file:
+        _hand_over(file.fileno(), path.parent)
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+def make_folder(folder: Path, *, exist_ok: bool = True) -> None:
+    """Make a folder, and those above it. OSError where that fails."""
+    missing = [made for made in (folder, *folder.parents) if not made.exists()]
+    folder.mkdir(parents=True, exist_ok=exist_ok)
+    for made in reversed(missing):
+        descriptor = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            _hand_over(descriptor, made.parent)
+        finally:
+            os.close(descriptor)
+
+
+def hand_over(path: Path) -> None:
+    """Give a file that was made by other means to whom its folder belongs."""
+    with path.open("rb") as file:
+        _hand_over(file.fileno(), path.parent)
+
+
+def _hand_over(descriptor: int, folder: Path) -> None:
+    """Give what root has made to whom the folder belongs.
+
+    The service could neither read nor replace what `sudo speakd voice add` leaves in its folders under a strict umask.
+    """
+    owner = folder.stat()
+    if os.geteuid() == 0 and owner.st_uid != 0:
+        with contextlib.suppress(OSError):  # a file system without owners, or one that root of here may not change
+            os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
 def flush_file(path: Path) -> None:
@@ -70,6 +100,7 @@ def _write(path: Path, content: bytes) -> None:
     try:
         with part.open("xb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # for as long as it is open: see is_abandoned
+            _hand_over(file.fileno(), path.parent)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

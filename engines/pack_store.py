@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from engines.aside import Aside
 from engines.digest import sha256
-from engines.durable import flush_folder, one_writer, write_flushed
+from engines.durable import flush_folder, hand_over, make_folder, one_writer, write_flushed
 from engines.errors import VoiceError
 from engines.links import Links, Listing
 from engines.pack import (
@@ -60,6 +60,7 @@ def _share(source: Path, target: Path) -> None:
         os.link(source, target)
     except OSError:
         shutil.copyfile(source, target)
+        hand_over(target)
         with target.open("rb") as copied:
             os.fsync(copied.fileno())
 
@@ -208,7 +209,7 @@ class PackStore:
         """
         link = self.folder / check_name(name)
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
             with one_writer(self.folder):  # who tidies up would take what another is writing for a leftover
                 self._put(link, info, files)
         except OSError as error:
@@ -219,7 +220,7 @@ class PackStore:
         content = self.folder / f".{link.name}@{uuid.uuid4().hex}"
         new_link = content.with_name(content.name + ".link")
         try:
-            content.mkdir()
+            make_folder(content, exist_ok=False)
             for file, data in files.items():
                 if isinstance(data, Path):
                     _share(data, content / file)

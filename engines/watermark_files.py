@@ -11,7 +11,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from engines.digest import sha256
-from engines.durable import write_whole
+from engines.durable import make_folder, write_whole
 from engines.errors import WatermarkError
 from engines.runtime.ort import OrtEngine
 from engines.watermark import Marker
@@ -52,7 +52,7 @@ def write(folder: Path, files: Mapping[str, bytes]) -> None:
     """Put the files there, in place of older ones. WatermarkError where `folder` takes none."""
     info = _Info(revision=REVISION, files={name: hashlib.sha256(data).hexdigest() for name, data in files.items()})
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         (folder / INFO_FILE).unlink(missing_ok=True)
         for name, data in files.items():
             write_whole(folder / name, data)

@@ -131,7 +131,7 @@ class PlanCache:
     def _marked(self, mark: Path) -> Iterator[None]:
         """Count on the disk how often what is inside ended with the process."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            durable.make_folder(self.folder)
             with mark.open("ab") as file:
                 file.write(b"x")
         except OSError as error:  # a folder that cannot be written: plans that load there still do
@@ -211,7 +211,7 @@ class PlanCache:
 
     def _write(self, path: Path, content: bytes) -> None:
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            durable.make_folder(self.folder)
             durable.write_whole(path, content)
         except OSError as error:
             raise EngineError(str(path), f"cannot be written: {error.strerror or error}") from error

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from pathlib import Path
 from typing import IO
 
@@ -29,3 +30,19 @@ def test_who_writes_at_the_same_time_is_not_taken_for_dead(tmp_path: Path, monke
 def test_a_folder_that_is_not_there_is_told_of(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         durable.write_whole(tmp_path / "gone" / "file", b"")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files for others")
+def test_what_root_writes_belongs_to_whom_the_folder_belongs(tmp_path: Path) -> None:
+    """Whoever runs `sudo speakd voice add` under a strict umask; the service could not read it."""
+    os.chown(tmp_path, 12345, 12346)
+    before = os.umask(0o077)
+    try:
+        durable.make_folder(tmp_path / "packs/.new")
+        durable.write_flushed(tmp_path / "packs/.new/a", b"a")
+        durable.write_whole(tmp_path / "packs/b", b"b")
+    finally:
+        os.umask(before)
+    made = list(tmp_path.rglob("*"))
+    assert len(made) == 4
+    assert {(path.stat().st_uid, path.stat().st_gid) for path in made} == {(12345, 12346)}
