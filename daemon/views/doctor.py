@@ -56,7 +56,6 @@ def examine(path: Path | None, *, tone: bool = False) -> Examination:
     findings += _look("service", doctor_service.service)
     findings += _look("power helper", doctor_service.power_helper)
     findings += _look("last crash", doctor_service.last_crash)
-    findings += _look("engine", doctor_service.engine_put_aside)
     findings += _look("groups", doctor_service.groups)
     findings += _look("sound", doctor_cards.sleeping_cards)
     if config is not None:
@@ -66,6 +65,7 @@ def examine(path: Path | None, *, tone: bool = False) -> Examination:
         findings += _look("files", lambda: doctor_service.files(known))
         visit = doctor_broker.visit(known)
         findings += visit.findings
+        findings += _look("engine", lambda: doctor_service.engine_put_aside(visit.status))
         findings += _look("disk", lambda: doctor_disk.written(known, visit.telemetry))
         findings += _look("voice", lambda: doctor_voice.voice(known, visit.status))
         findings += _look("watermark", lambda: doctor_voice.watermark(known, visit.status))
@@ -100,7 +100,8 @@ def _configuration(path: Path | None) -> tuple[Config | None, list[Finding]]:
     try:
         config = load(path)
     except ConfigError as error:
-        return None, [Finding("configuration", "fault", str(error), f"edit {file}; `speakd config check` tells more")]
+        mend = f"edit {file}; `speakd config check` tells more. Then {doctor_service.RESTART}"
+        return None, [Finding("configuration", "fault", str(error), mend)]
     except OSError as error:
         return None, [Finding("configuration", "fault", f"{file}: {error.strerror}", f"sudo chmod a+r {file}")]
     return config, [Finding("configuration", "ok", str(file) if file.exists() else f"no {file}: all defaults")]

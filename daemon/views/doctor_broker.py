@@ -22,6 +22,7 @@ from daemon.mqtt import Connection
 from daemon.mqtt_types import Handlers, Received
 from daemon.telemetry_messages import Telemetry
 from daemon.topics import Topics
+from daemon.views.doctor_service import RESTART
 from daemon.views.finding import Finding
 
 _NOT_TAKEN: Final = "the broker does not take us"
@@ -186,14 +187,13 @@ def _converse(config: Config, connection: Connection, heard: queue.SimpleQueue[_
 
 
 def _daemon(name: str, status: Status | None, *, answered: bool) -> list[Finding]:
-    start = "sudo systemctl start speakd"
     if status is None:
-        return [Finding("daemon", "fault", f"nobody has ever been {name} at this broker", start)]
+        return [Finding("daemon", "fault", f"nobody has ever been {name} at this broker", RESTART)]
     if status.state != "online":
-        return [Finding("daemon", "fault", f"{name} is {status.state}", start)]
+        return [Finding("daemon", "fault", f"{name} is {status.state}", RESTART)]
     if not answered:
         text = f"{name} says that it is online, but does not answer"
-        return [Finding("daemon", "fault", text, "sudo systemctl restart speakd")]
+        return [Finding("daemon", "fault", text, RESTART)]
     findings = [Finding("daemon", "ok", f"{name} is online and answers, version {status.version}")]
     for what, state in (("commands", status.commands), ("connection", status.connection)):
         if state not in {None, "ok"}:

@@ -11,14 +11,27 @@ from typing import Final
 
 from daemon.config import Config, journal_file, packs_folder, phrases_folder, state_folder
 from daemon.crashes import PUT_ASIDE, problem_of
+from daemon.events import Status
 from daemon.views.commands_run import output_of
-from daemon.views.finding import Finding
+from daemon.views.finding import Finding, State
 
 UNIT: Final = "speakd.service"
+SERVICE_USER: Final = "speakd"
+RESTART: Final = "sudo systemctl reset-failed speakd; sudo systemctl restart speakd"
+"""systemd refuses what it was asked too often, also to whoever has mended the cause."""
 HELPER: Final = "speakd-power.service"
 HELPER_SOCKET: Final = "speakd-power.socket"
+_UNIT_FILE: Final = Path("/etc/systemd/system") / UNIT
+_STATE: Final = Path("/var/lib/speakd")
+_HANDED_OVER: Final = Path("/run/credentials") / UNIT
+_HOMES: Final = (Path("/home"), Path("/root"), Path("/run/user"))
 _GPU_NODES: Final = ("dev/nvhost-ctrl-gpu", "dev/nvmap", "dev/nvidiactl")
 _JTOP_SOCKET: Final = "run/jtop.sock"
+
+
+def for_the_service(command: str) -> str:
+    """Give a command of ours as it changes what the service has, where it is installed."""
+    return f"sudo {command}" if _UNIT_FILE.exists() and os.geteuid() != 0 else command
 
 
 def service(root: Path = Path("/")) -> list[Finding]:
@@ -32,8 +45,13 @@ def service(root: Path = Path("/")) -> list[Finding]:
     text = f"{facts.get('ActiveState')} ({facts.get('SubState')}), started again {restarts} times since it was started"
     if facts.get("ActiveState") == "active":
         return [Finding("service", "ok" if restarts == "0" else "note", text)]
+    if facts.get("ActiveState") == "activating" and facts.get("SubState") == "start" and restarts == "0":
+        mend = (
+            f"wait: the voice gets warm, which takes minutes where engines are built; journalctl -fu {UNIT} tells more"
+        )
+        return [Finding("service", "note", text, mend)]
     reason = f"{text}; it ended with: {facts.get('Result')} {facts.get('ExecMainStatus')}"
-    return [Finding("service", "fault", reason, f"sudo systemctl restart {UNIT}; journalctl -u {UNIT} -n 50 tells why")]
+    return [Finding("service", "fault", reason, f"{RESTART}; journalctl -u {UNIT} -n 50 tells why")]
 
 
 def power_helper(root: Path = Path("/")) -> list[Finding]:
@@ -46,7 +64,7 @@ def power_helper(root: Path = Path("/")) -> list[Finding]:
     waits = facts.get("ActiveState") == "inactive" and _unit_facts(HELPER_SOCKET).get("ActiveState") == "active"
     if waits or facts.get("ActiveState") in {"active", "activating"}:
         return [Finding("power helper", "ok", "waits until it is needed" if waits else state)]
-    mend = f"sudo systemctl restart {HELPER_SOCKET}; journalctl -u {HELPER} -n 20 tells why it ended"
+    mend = f"sudo systemctl enable --now {HELPER_SOCKET}; journalctl -u {HELPER} -n 20 tells why it ended"
     return [Finding("power helper", "fault", state, mend)]
 
 
@@ -63,13 +81,18 @@ def last_crash() -> list[Finding]:
     return [Finding("last crash", "ok", "none is recorded")]
 
 
-def engine_put_aside() -> list[Finding]:
-    """Tell whether an engine crashed so often that it is no longer used."""
-    file = state_folder() / PUT_ASIDE
-    problem = problem_of(file)
+def engine_put_aside(status: Status | None = None) -> list[Finding]:
+    """Tell whether an engine crashed so often that it is no longer used: by the daemon that runs, else by its file."""
+    file = (_STATE if _UNIT_FILE.exists() else state_folder()) / PUT_ASIDE
+    if status is not None and status.state == "online" and status.crashes is not None:
+        problem = None if status.crashes == "ok" else status.crashes
+    elif file.parent.exists() and not os.access(file.parent, os.R_OK | os.X_OK):
+        return [Finding("engine", "note", f"{file.parent} cannot be looked at by who asks; ask with sudo")]
+    else:
+        problem = problem_of(file)
     if problem is None:
         return [Finding("engine", "ok", "none was put aside for crashing")]
-    return [Finding("engine", "fault", problem, f"to try it again: sudo rm {file}; sudo systemctl restart {UNIT}")]
+    return [Finding("engine", "fault", problem, f"to try it again: sudo rm {file}; {RESTART}")]
 
 
 def groups(root: Path = Path("/")) -> list[Finding]:
@@ -103,7 +126,10 @@ def groups(root: Path = Path("/")) -> list[Finding]:
 
 
 def files(config: Config) -> list[Finding]:
-    """Tell whether the files that the configuration names can be read, and the folders written, by who asks."""
+    """Tell whether the files that the configuration names can be read, and the folders written.
+
+    By the service, where it is installed and root asks; else by who asks.
+    """
     mqtt = config.mqtt
     named = {
         "mqtt.username_file": mqtt.username_file,
@@ -112,22 +138,52 @@ def files(config: Config) -> list[Finding]:
         "mqtt.tls_cert_file": mqtt.tls_cert_file,
         "mqtt.tls_key_file": mqtt.tls_key_file,
     }
-    findings = []
-    for key, name in named.items():
-        file = Path(name)
-        if name and not _may_be_there(file):
-            findings.append(Finding("files", "fault", f"{key}: there is no {file}", f"create {file}, or change {key}"))
-        elif name and not os.access(file, os.R_OK):
-            findings.append(Finding("files", "note", f"{key}: {file} cannot be read by who asks; ask with sudo"))
-        elif name and key in {"mqtt.password_file", "mqtt.tls_key_file"} and file.stat().st_mode & 0o007:
-            findings.append(Finding("files", "fault", f"{key}: anybody can read {file}", f"sudo chmod o-rwx {file}"))
-    folders = {packs_folder(config), journal_file(config).parent, phrases_folder(config)}
-    findings += [
-        Finding("files", "note", f"{folder} cannot be written by who asks; ask with sudo")
-        for folder in sorted(folders)
-        if _may_be_there(folder) and not os.access(folder, os.W_OK)
-    ]
+    findings = [finding for key, name in named.items() if name for finding in _file(key, Path(name))]
+    for folder in sorted({packs_folder(config), journal_file(config).parent, phrases_folder(config)}):
+        if not _may_be_there(folder) or _service_may("-w", folder):
+            continue
+        if _asks_for_the_service():
+            mend = f"sudo chown -R {SERVICE_USER}: {folder}"
+            findings.append(Finding("files", "fault", f"the service cannot write to {folder}", mend))
+        else:
+            findings.append(Finding("files", "note", f"{folder} cannot be written by who asks; ask with sudo"))
     return findings or [Finding("files", "ok", "all that the configuration names can be used")]
+
+
+def _file(key: str, file: Path) -> list[Finding]:
+    """Tell what is wrong with a file that is to be read."""
+    ours_alone = f"sudo chgrp {SERVICE_USER} {file} && sudo chmod 640 {file}"
+    state: State = "fault"
+    mend = ""
+    if not _may_be_there(file):
+        text, mend = f"there is no {file}", f"create {file}, or change {key}"
+        if _HANDED_OVER in file.parents:
+            state, text, mend = "note", f"{file} is there while the service runs: systemd hands it over", ""
+    elif _UNIT_FILE.exists() and any(home in file.resolve().parents for home in _HOMES):
+        text = f"the service may not look into homes, where {file} is"
+        mend = f"move it to /etc/speakd and change {key}"
+    elif not _service_may("-r", file) and _asks_for_the_service():
+        text, mend = f"the service cannot read {file}", ours_alone
+    elif not _service_may("-r", file):
+        state, text = "note", f"{file} cannot be read by who asks; ask with sudo"
+    elif key in {"mqtt.password_file", "mqtt.tls_key_file"} and file.stat().st_mode & 0o007:
+        text, mend = f"anybody can read {file}", ours_alone if _UNIT_FILE.exists() else f"sudo chmod o-rwx {file}"
+    else:
+        return []
+    return [Finding("files", state, f"{key}: {text}", mend)]
+
+
+def _asks_for_the_service() -> bool:
+    """Tell whether root asks, who may do anything, about a service that may not."""
+    return os.geteuid() == 0 and _UNIT_FILE.exists()
+
+
+def _service_may(what: str, path: Path) -> bool:
+    """Tell whether the service, or else who asks, may read (-r) or write (-w) something."""
+    if _asks_for_the_service():
+        script = f'test {what} "$1" && echo yes'
+        return output_of(["runuser", "-u", SERVICE_USER, "--", "sh", "-c", script, "sh", str(path)]).strip() == "yes"
+    return os.access(path, os.R_OK if what == "-r" else os.W_OK)
 
 
 def _may_be_there(path: Path) -> bool:

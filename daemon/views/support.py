@@ -7,6 +7,7 @@ their names. And whatever the files that the configuration names do hold is take
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import tarfile
@@ -18,7 +19,7 @@ from typing import Final
 from daemon.config import Config
 from daemon.config_text import show
 from daemon.views.commands_run import output_of
-from daemon.views.doctor_service import UNIT
+from daemon.views.doctor_service import SERVICE_USER, UNIT
 
 _REMOVED: Final = "(removed)"
 _SECRET_KEY: Final = re.compile(
@@ -26,8 +27,16 @@ _SECRET_KEY: Final = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _PEM: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{1,40}-----.{0,20000}?(?:-----END [A-Z0-9 ]{1,40}-----|\Z)", re.DOTALL)
-_IN_URL: Final = re.compile(r"(?<=://)[^\s/@]{1,200}@")
-_TOLD: Final = re.compile(r"(?i)\b(pass(?:word|wd)?|secret|token|api_?key)(\"?\s*[=:]\s*)(\"[^\"\n]*\"|\S+)")
+_IN_URL: Final = re.compile(r"(?<=://)[^\s\"'<>]{1,400}@")
+"""Up to the last @: a password may hold one, or a slash."""
+_TOLD: Final = re.compile(
+    r"""(?ix)
+    ( \b (?: \w*(?:passw(?:or)?d|passphrase|secret|token|api_?key)(?!\w*_file\b)\w* | \w*_pass | pass ) \b )
+    ( (?:\\?["'])? \s* [=:] \s* )
+    ( \\"(?:(?!\\").)*\\" | "(?:[^"\\\n]|\\.)*" | '[^'\n]*' | \S+ )
+    """
+)
+"""What is called so, and its value: bare, in quotes of either kind, or in such as stand in a string of JSON."""
 _SHORTEST_SECRET: Final = 4
 """What is shorter would be taken out of every word; passwords of brokers are longer."""
 _LOG_LINES: Final = 5000
@@ -57,7 +66,8 @@ def write(file: Path, config: Config | None, report: str, report_json: str) -> N
 def clean(text: str, secrets: list[str]) -> str:
     """Return the text without what is or may be a secret."""
     for secret in secrets:
-        text = text.replace(secret, _REMOVED)
+        for written in (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
+            text = text.replace(written, _REMOVED)
     text = _PEM.sub(_REMOVED, text)
     text = _IN_URL.sub(f"{_REMOVED}@", text)
     return _TOLD.sub(rf"\1\2{_REMOVED}", text)
@@ -87,7 +97,8 @@ def _secrets(config: Config | None) -> list[str]:
     if config is None:
         return []
     mqtt = config.mqtt
-    found = {mqtt.username}
+    # Names that stand in every command and topic are no secret.
+    found = {mqtt.username} - {SERVICE_USER, config.device.name}
     for name in (mqtt.username_file, mqtt.password_file, mqtt.tls_key_file):
         if name:
             found.update(line.strip() for line in _read(Path(name))[:_LARGEST_SECRET_FILE].splitlines())

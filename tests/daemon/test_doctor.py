@@ -86,11 +86,38 @@ def test_a_password_is_taken_out_wherever_it_stands(password: str) -> None:
         'password: "hunter22"',
         "token = hunter22",
         "mqtt://me:hunter22@host:1883",
+        "mqtt://me:a/hunter22@host:1883",
+        "mqtt://me:a@hunter22@host:1883",
         '"secret": "hunter22"',
+        "MQTT_PASSWORD=hunter22",
+        'mqtt_password = "hunter22"',
+        "passphrase: hunter22",
+        "password = 'not hunter22'",
+        'password = "not \\"hunter22"',
+        '{"text": "password: \\"not hunter22\\""}',
     ],
 )
 def test_what_looks_like_a_secret_is_taken_out(line: str) -> None:
     assert "hunter22" not in support.clean(f"before {line} after", [])
+
+
+def test_what_a_support_person_asks_for_stays() -> None:
+    text = "mqtt.password_file: there is no /etc/speakd/password; 3 tests passed: all; sudo systemctl restart speakd"
+    assert support.clean(text, []) == text
+
+
+def test_a_secret_with_signs_of_json_is_taken_out_of_the_report_for_programs() -> None:
+    secret = 'pa"ss\\wörd'  # noqa: S105  nobody's
+    for ensure_ascii in (True, False):
+        assert support.clean(json.dumps({"text": f"it says {secret}"}, ensure_ascii=ensure_ascii), [secret]) == (
+            '{"text": "it says (removed)"}'
+        )
+
+
+def test_a_user_called_like_the_service_does_not_make_commands_unreadable(tmp_path: Path) -> None:
+    config = Config.model_validate({"mqtt": {"username": "speakd"}})
+    support.write(tmp_path / "a.tar.gz", config, "sudo systemctl restart speakd", "{}")
+    assert members_of(tmp_path / "a.tar.gz")["speakd-support/report.txt"] == "sudo systemctl restart speakd\n"
 
 
 def test_the_configuration_keeps_what_is_no_secret(secret_config: Config) -> None:
@@ -153,6 +180,57 @@ def test_a_password_that_anybody_can_read_is_a_fault(secret_config: Config) -> N
     file.unlink()
     (finding,) = doctor_service.files(secret_config)
     assert finding.state == "fault"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may do anything and asks for somebody who may not")
+def test_root_is_told_what_the_service_cannot_do(
+    secret_config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unit = tmp_path / "speakd.service"
+    unit.touch()
+    monkeypatch.setattr(doctor_service, "_UNIT_FILE", unit)
+    monkeypatch.setattr(doctor_service, "SERVICE_USER", "nobody")
+    for folder in tmp_path.parents[:-1]:
+        if folder != folder.parent and folder.stat().st_mode & 0o001 == 0:
+            folder.chmod(folder.stat().st_mode | 0o001)
+    password, key = Path(secret_config.mqtt.password_file), Path(secret_config.mqtt.tls_key_file)
+    password.chmod(0o640)
+    key.chmod(0o644)
+    tmp_path.chmod(0o755)
+    unread, open_to_all, unwritten = doctor_service.files(secret_config)
+    assert (unread.state, unread.mend) == ("fault", f"sudo chgrp nobody {password} && sudo chmod 640 {password}")
+    assert "the service cannot read" in unread.text
+    assert (open_to_all.state, open_to_all.mend) == ("fault", f"sudo chgrp nobody {key} && sudo chmod 640 {key}")
+    assert (unwritten.state, unwritten.mend) == ("fault", f"sudo chown -R nobody: {tmp_path}")
+
+
+def test_what_systemd_hands_over_is_there_while_the_service_runs() -> None:
+    config = Config.model_validate({"mqtt": {"password_file": "/run/credentials/speakd.service/mqtt-password"}})
+    (finding,) = doctor_service.files(config)
+    assert (finding.state, finding.mend) == ("note", "")
+
+
+def test_a_service_that_gets_ready_is_not_to_be_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "run/systemd/system").mkdir(parents=True)
+    facts = {"LoadState": "loaded", "ActiveState": "activating", "SubState": "start", "NRestarts": "0"}
+    monkeypatch.setattr(doctor_service, "_unit_facts", lambda _: facts)
+    (finding,) = doctor_service.service(tmp_path)
+    assert finding.state == "note"
+    assert "restart" not in finding.mend
+    facts |= {"SubState": "auto-restart", "NRestarts": "3"}
+    (finding,) = doctor_service.service(tmp_path)
+    assert (finding.state, finding.mend.split(";")[0]) == ("fault", "sudo systemctl reset-failed speakd")
+
+
+def test_an_engine_put_aside_is_told_to_whom_the_daemon_tells_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
+    status = Status(state="online", version="1", crashes="INT8 crashed 3 times in a row")
+    (finding,) = doctor_service.engine_put_aside(status)
+    assert (finding.state, finding.text) == ("fault", "INT8 crashed 3 times in a row")
+    (finding,) = doctor_service.engine_put_aside(status.model_copy(update={"crashes": "ok"}))
+    assert finding.state == "ok"
 
 
 def test_a_mistake_in_the_configuration_is_told_with_all_that_does_not_need_it(tmp_path: Path) -> None:
