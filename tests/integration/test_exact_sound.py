@@ -25,6 +25,7 @@ from daemon.inbox import AudioState, Inbox, PlaybackEnded
 from daemon.job import Job
 from daemon.loudspeaker import Manners
 from daemon.player import Player
+from device import alsa
 from device.alsa import AlsaSink
 from device.errors import SinkError
 from device.format import PERIOD, RATE, Samples
@@ -73,13 +74,12 @@ def lengths(count: int, speech: Samples) -> list[int]:
 class Mouth:
     """A player on an ALSA device, given speech as the engine gives it."""
 
-    def __init__(self, device: str, **manners: float) -> None:
+    def __init__(self, device: str, *, lead_s: float = 0.12, **manners: float) -> None:
         self.sink = AlsaSink(device)
         self._pool = HostBufferPool(buffers=8, capacity=RATE, limit_bytes=2**24)
         self.posted: queue.SimpleQueue[Inbox] = queue.SimpleQueue()
-        # As far ahead as the configuration allows: a busy machine that runs dry is not what is looked at here.
         self._player = Player(
-            self.sink, self.posted.put, lead_s=0.12, manners=Manners(keeps=True, clicks=True, **manners)
+            self.sink, self.posted.put, lead_s=lead_s, manners=Manners(keeps=True, clicks=True, **manners)
         )
         self._player.start()
 
@@ -146,8 +146,13 @@ def test_speech_itself_begins_and_ends_without_a_jump(speech: Samples) -> None:
     assert abs(speech[-1]) < 0.01
 
 
-def test_each_way_to_speak_is_heard_to_the_sample(server: PulseServer, speech: Samples) -> None:
-    mouth = Mouth("default", idle_close_s=0.3, wake_s=0.05, wake_after_s=0.2)
+def test_each_way_to_speak_is_heard_to_the_sample(
+    server: PulseServer, speech: Samples, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # How busy this machine is shall not matter. Of the usual 120 ms the server takes 50 at once, so that a delay of as
+    # much is a gap; that was heard in one of three runs of all tests.
+    monkeypatch.setattr(alsa, "PERIODS", 5 * alsa.PERIODS)
+    mouth = Mouth("default", lead_s=0.5, idle_close_s=0.3, wake_s=0.05, wake_after_s=0.2)
     segments = []
     with server.record() as recording:
         for number, length in enumerate(lengths(UTTERANCES, speech)):
