@@ -9,7 +9,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from daemon.config import Config, journal_file, packs_folder, phrases_folder, state_folder
+from daemon.config import (
+    Config,
+    journal_file,
+    packs_folder,
+    phrases_folder,
+    recordings_folder,
+    renders_folder,
+    state_folder,
+)
 from daemon.crashes import PUT_ASIDE, problem_of
 from daemon.events import Status
 from daemon.views.commands_run import output_of
@@ -139,7 +147,17 @@ def files(config: Config) -> list[Finding]:
         "mqtt.tls_key_file": mqtt.tls_key_file,
     }
     findings = [finding for key, name in named.items() if name for finding in _file(key, Path(name))]
-    for folder in sorted({packs_folder(config), journal_file(config).parent, phrases_folder(config)}):
+    read = {Path(name) for name in (config.chimes.folder, config.lexicon.folder) if name}
+    written = {packs_folder(config), journal_file(config).parent, phrases_folder(config)}
+    if config.recorder.enabled:
+        written.add(recordings_folder(config))
+    if config.render.folder:
+        written.add(renders_folder(config))
+    for folder in sorted(read | written):
+        if _is_file(folder):
+            mend = f"move {folder} away, or change the key that names it"
+            findings.append(Finding("files", "fault", f"{folder} is a file where a folder is wanted", mend))
+    for folder in sorted(written):
         if not _may_be_there(folder) or _service_may("-w", folder):
             continue
         if _asks_for_the_service():
@@ -192,6 +210,14 @@ def _may_be_there(path: Path) -> bool:
         return path.exists()
     except PermissionError:
         return True
+
+
+def _is_file(path: Path) -> bool:
+    """Tell whether something is a file, as far as who asks may look."""
+    try:
+        return path.is_file()
+    except PermissionError:
+        return False
 
 
 def _unit_facts(unit: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 
@@ -13,8 +14,8 @@ def explain_lines(path: str, normalizer: Normalizer) -> None:
 
     OSError where the file cannot be read; bytes that are no UTF-8 are read as U+FFFD.
     """
-    text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8", errors="replace")
-    lines = text.split("\n")
+    data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    lines = io.StringIO(data.decode(errors="replace"), newline=None).read().split("\n")
     if not lines[-1]:
         lines.pop()  # what follows the last line's end is no line
     for line in lines:

@@ -204,6 +204,23 @@ def test_root_is_told_what_the_service_cannot_do(
     assert (unwritten.state, unwritten.mend) == ("fault", f"sudo chown -R nobody: {tmp_path}")
 
 
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"chimes": {"folder": "{}"}},
+        {"lexicon": {"folder": "{}"}},
+        {"render": {"folder": "{}"}},
+        {"recorder": {"folder": "{}", "enabled": True}},
+    ],
+    ids=lambda section: next(iter(section)),
+)
+def test_a_file_where_a_folder_is_wanted_is_told(tmp_path: Path, section: dict[str, dict[str, object]]) -> None:
+    (tmp_path / "x").touch()
+    ((name, keys),) = section.items()
+    config = Config.model_validate({name: keys | {"folder": str(tmp_path / "x")}})
+    assert [f.text for f in doctor_service.files(config)] == [f"{tmp_path / 'x'} is a file where a folder is wanted"]
+
+
 def test_what_systemd_hands_over_is_there_while_the_service_runs() -> None:
     config = Config.model_validate({"mqtt": {"password_file": "/run/credentials/speakd.service/mqtt-password"}})
     (finding,) = doctor_service.files(config)
