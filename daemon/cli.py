@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from daemon import app, bench, cli_explain, cli_simulate, cli_views, cli_voice, cli_watermark, journald
@@ -16,11 +17,12 @@ from daemon.command_fields import LARGEST_VOLUME
 from daemon.commands import Speak
 from daemon.config import Config, load
 from daemon.config_text import config_command
-from daemon.errors import DaemonError, PayloadError
+from daemon.errors import ConfigError, DaemonError, PayloadError, UnsaidError
 from daemon.events import Failed, Finished, Started, Synthesized
 from daemon.payloads import make_command
 from daemon.service import make_sink
 from device.errors import DeviceError, SinkError
+from device.files import whole_output
 from device.opus_sink import OpusSink
 from device.sink import Sink
 from device.wav import WavSink
@@ -29,6 +31,30 @@ from engines.errors import SpeechError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit status: 0 done, 1 failed, 2 wrongly asked, 130 interrupted."""
+    if sys.stdout is None:  # whoever started us has closed it
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  for as long as we run
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # phonemes, where the terminal has no Unicode
+    try:
+        try:
+            return _main(arguments)
+        finally:
+            sys.stdout.flush()  # here, where it can be told if that fails
+    except BrokenPipeError:
+        return _no_more_output()
+    except OSError as error:
+        told = error if error.filename else f"the output cannot be written: {error.strerror or error}"
+        print(f"speakd: {told}", file=sys.stderr)
+        return _no_more_output()
+
+
+def _no_more_output() -> int:
+    """Have nothing more written, not even at the exit, to whoever reads no more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     options = _parser().parse_args(arguments)
     journal = journald.handler() if options.command == "run" else None
     logging.basicConfig(
@@ -37,17 +63,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         handlers=[journal or logging.StreamHandler()],
     )
     action: Callable[[argparse.Namespace], int] = options.action
+    if "text" in options and not _is_unicode(options.text or ""):
+        print("speakd: the text is no UTF-8", file=sys.stderr)
+        return 2
     try:
         return action(options)
     except (DaemonError, SpeechError, DeviceError) as error:
         print(f"speakd: {error}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, ConfigError) else 1
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        # The reader of our output has gone; nothing more may be written to it, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+
+
+def _is_unicode(text: str) -> bool:
+    """Tell whether it came as such: bytes that are none come as halves of characters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -132,14 +166,14 @@ def _say(options: argparse.Namespace) -> int:
     except PayloadError as error:
         print(f"speakd: {error}", file=sys.stderr)
         return 2
-    sink = _file_sink(config, options.output) if options.output else make_sink(config)
-    with contextlib.closing(sink):
+    with _sink(config, options.output) as sink:
         sink.open()  # a missing sound card shall be told before the voice is loaded
         events = app.say(config, sink, command)
-    final = events[-1]
-    if not isinstance(final, Finished):
-        print(f"speakd: {final.reason if isinstance(final, Failed) else final}", file=sys.stderr)
-        return 1
+        if not isinstance(final := events[-1], Finished):
+            raise UnsaidError(final.reason if isinstance(final, Failed) else str(final))
+    for told in (*(final.warnings or ()), final.reason or ""):
+        if told:
+            print(f"speakd: {told}", file=sys.stderr)
     if options.json:
         started = next((event for event in events if isinstance(event, Started)), None)
         done = next((event for event in events if isinstance(event, Synthesized)), None)
@@ -151,18 +185,28 @@ def _say(options: argparse.Namespace) -> int:
             "backend": done and done.backend,
             "precision": done and done.precision,
             "output": sink.description,
+            "warnings": final.warnings or (),
+            "reason": final.reason,
         }
         print(json.dumps(report))
     return 0
 
 
-def _file_sink(config: Config, path: str) -> Sink:
-    match Path(path).suffix.lower():
-        case ".wav":
-            return WavSink(path)
-        case ".opus" | ".ogg":
-            return OpusSink(path, config.encoder.settings)
-    raise SinkError(path, "is neither a .wav nor an .opus file")
+@contextlib.contextmanager
+def _sink(config: Config, output: str | None) -> Iterator[Sink]:
+    """Give where the sound goes; a file is there, or takes the place of one, only once all of it is."""
+    path = Path(output or "")
+    if output is None:
+        with contextlib.closing(make_sink(config)) as sink:
+            yield sink
+    elif path.suffix.lower() == ".wav":
+        with whole_output(path) as file, contextlib.closing(WavSink(path, file=file)) as sink:
+            yield sink
+    elif path.suffix.lower() in {".opus", ".ogg"}:
+        with whole_output(path) as file, contextlib.closing(OpusSink(path, config.encoder.settings, file=file)) as sink:
+            yield sink
+    else:
+        raise SinkError(output, "is neither a .wav nor an .opus file")
 
 
 def _api(options: argparse.Namespace) -> int:

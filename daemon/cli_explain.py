@@ -32,12 +32,14 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:  # argparse names
     parser.add_argument("--language", default=_DEFAULT_LANGUAGE, help=f"of the text (default: {_DEFAULT_LANGUAGE})")
     parser.add_argument("--ssml", action="store_true", help="the text is SSML")
     parser.add_argument("--json", action="store_true", help="print it for machines")
-    parser.set_defaults(action=_explain)
+    parser.set_defaults(action=_explain, misused=parser.error)
 
 
 def _explain(options: argparse.Namespace) -> int:
     from daemon.views.explain_lines import explain_lines  # noqa: PLC0415  the daemon itself needs no view
 
+    if options.lines is not None and (options.ssml or options.json):
+        options.misused("--ssml and --json are for a text, not for --lines")
     config = load(options.config)
     if options.lines is None:
         return _explain_text(options, config)

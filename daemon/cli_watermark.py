@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from daemon.config import load, watermark_folder
+from device.errors import DeviceError
 from device.format import RATE
 from device.sound_file import read_sound
 from engines.errors import WatermarkError
@@ -84,7 +85,12 @@ def _check(options: argparse.Namespace) -> int:
     reports = []
     with closing(open_detector(watermark_folder())) as detector:
         for file in options.files:
-            sound = read_sound(file, longest_s=_LONGEST_FILE_S)
+            try:
+                sound = read_sound(file, longest_s=_LONGEST_FILE_S)
+            except DeviceError as error:
+                print(f"speakd: {error}", file=sys.stderr)
+                reports.append({"file": str(file), "marked": False, "error": str(error)})
+                continue
             found = [None if c is None else round(c, 3) for c in confidences(sound, detector)]
             best = max((c for c in found if c is not None), default=None)
             marked = best is not None and best >= MARKED

@@ -33,7 +33,7 @@ from daemon.config_styles import StylesConfig
 from daemon.config_telemetry import AlertsConfig, PrometheusConfig, TelemetryConfig
 from daemon.config_text_section import TextConfig
 from daemon.config_toml import read_toml
-from daemon.errors import ConfigError
+from daemon.errors import ConfigError, StartError
 
 __all__ = [
     "DEFAULT_PATH",
@@ -135,7 +135,7 @@ def load(path: Path | None) -> Config:
 def packs_folder(config: Config) -> Path:
     """Tell where the imported voices lie: as configured, else in the state folder of the service, machine or user.
 
-    RuntimeError where all of them are unknown, because the user has no home folder.
+    StartError where all of them are unknown, because the user has no home folder.
     """
     if config.voice.packs:
         return Path(config.voice.packs)
@@ -188,4 +188,11 @@ def _own_folder(service_variable: str, of_root: str, user_variable: str, in_home
         return Path(of_root)
     # The XDG specification has relative paths ignored.
     folder = Path(os.environ.get(user_variable, ""))
-    return (folder if folder.is_absolute() else Path.home() / in_home) / "speakd"
+    if folder.is_absolute():
+        return folder / "speakd"
+    try:
+        return Path.home() / in_home / "speakd"
+    except RuntimeError as error:
+        raise StartError(
+            f"who asks has no home folder: set {user_variable} to a folder that they may write to"
+        ) from error

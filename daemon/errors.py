@@ -37,6 +37,10 @@ class StoppedError(DaemonError):
         super().__init__("the daemon was stopped")
 
 
+class UnsaidError(DaemonError):
+    """A text was not spoken, or not to its end. Says why."""
+
+
 class RenderQueueFullError(DaemonError):
     """More was to be rendered than may wait."""
 

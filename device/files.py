@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,10 +11,31 @@ from typing import BinaryIO
 from device.errors import EncoderError, SinkError
 
 
-def open_output(path: Path) -> BinaryIO:
-    """Open `path` for writing, emptied; SinkError with what to do about it where that fails."""
+@contextmanager
+def whole_output(path: Path) -> Iterator[BinaryIO]:
+    """Give what is to become the file `path`: it takes its place once all is done, and is gone where that fails.
+
+    What is no file, such as a pipe, is written to itself. SinkError with what to do about it where that fails.
+    """
+    path = path.resolve() if path.is_symlink() else path
+    if path.exists() and not path.is_file():
+        with open_output(path) as file:
+            yield file
+        return
+    part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        return path.open("wb")
+        with open_output(path, part) as file:
+            yield file
+        with output_errors(path):
+            part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def open_output(path: Path, part: Path | None = None) -> BinaryIO:
+    """Open `path`, or what is to become it, for writing, emptied; SinkError with what to do where that fails."""
+    try:
+        return (part or path).open("wb")
     except FileNotFoundError as error:
         raise SinkError(str(path), "its directory does not exist", f"create it: mkdir -p {path.parent}") from error
     except IsADirectoryError as error:

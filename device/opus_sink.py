@@ -29,7 +29,7 @@ class OpusSink(FileSink):
         dial: Dial | OpusSettings | None = None,
         *,
         encoders: EncoderPool | None = None,
-        file: io.RawIOBase | None = None,
+        file: io.RawIOBase | BinaryIO | None = None,
     ) -> None:
         """Take note of it. `encoders`: where the encoder is taken from, for as long as the file is open.
 

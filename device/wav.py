@@ -35,7 +35,7 @@ class WavSink(FileSink):
     longest possible file and readers go on until the pipe ends.
     """
 
-    def __init__(self, path: Path | str, *, file: io.RawIOBase | None = None) -> None:
+    def __init__(self, path: Path | str, *, file: io.RawIOBase | BinaryIO | None = None) -> None:
         """Take note of it. `file`: written to, and closed, in place of one at `path`, which names it."""
         super().__init__(path)
         self._given = file

@@ -48,7 +48,9 @@ def read_wheel(path: Path) -> Perth:
     try:
         with zipfile.ZipFile(path) as wheel:
             weights, licence = _member(wheel, _WEIGHTS), _member(wheel, _LICENCE)
-    except (OSError, KeyError, zipfile.BadZipFile) as error:
+    except OSError as error:
+        raise WatermarkError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (KeyError, zipfile.BadZipFile) as error:
         raise WatermarkError(f"{path} is no wheel of {PACKAGE}: {error}") from error
     if hashlib.sha256(weights).hexdigest() != _WEIGHTS_SHA256:
         raise WatermarkError(f"{path} holds other weights than {PACKAGE} has (their SHA-256 differs)")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -13,7 +14,8 @@ import pytest
 from simulators import tiny_voice
 
 from daemon.cli import main
-from daemon.config import load
+from daemon.config import load, state_folder
+from daemon.errors import StartError
 from device.format import RATE
 from engines import importer, piper
 from engines.pack_store import PackStore
@@ -79,7 +81,17 @@ class TestSay:
         path = tmp_path / "x.wav"
         assert main([*config, "say", "Hello there.", "--output", str(path), "--json"]) == 0
         report = json.loads(capsys.readouterr().out)
-        assert set(report) == {"ttfa_ms", "total_ms", "audio_s", "rtf", "backend", "precision", "output"}
+        assert set(report) == {
+            "ttfa_ms",
+            "total_ms",
+            "audio_s",
+            "rtf",
+            "backend",
+            "precision",
+            "output",
+            "warnings",
+            "reason",
+        }
         assert (report["backend"], report["precision"], report["output"]) == ("onnxruntime-cpu", "fp32", str(path))
         assert 0.5 < report["audio_s"] < 2
         assert frames_of(path) == pytest.approx(report["audio_s"] * RATE, abs=RATE / 1000)
@@ -111,6 +123,27 @@ class TestSay:
         report = json.loads(capsys.readouterr().out)
         assert report["audio_s"] == 0
         assert report["ttfa_ms"] is None
+        assert report["reason"] == "nothing to say"
+
+    def test_what_is_not_said_is_told(self, config: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        assert main([*config, "say", "Hello, \u65e5\u672c."]) == 0
+        assert "left out" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("name", ["keep.wav", "keep.opus"])
+    def test_a_file_stays_as_it_was_where_nothing_can_be_said(
+        self, config: list[str], tmp_path: Path, name: str
+    ) -> None:
+        path = tmp_path / name
+        path.write_bytes(b"of before")
+        assert main([*config, "say", "Hello.", "--voice", "nobody", "--output", str(path)]) == 1
+        assert path.read_bytes() == b"of before"
+        path.unlink()
+        assert main([*config, "say", "Hello.", "--voice", "nobody", "--output", str(path)]) == 1
+        assert list(tmp_path.glob("*keep*")) == []
+
+    def test_a_text_that_is_no_unicode_is_refused(self, config: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        assert main([*config, "say", os.fsdecode(b"a\xff")]) == 2
+        assert capsys.readouterr().err == "speakd: the text is no UTF-8\n"
 
     def test_other_kinds_of_files_are_refused(
         self, config: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -245,13 +278,53 @@ class TestConfig:
         assert "mqtt" in json.loads(capsys.readouterr().out)["properties"]
 
 
+def run(*arguments: str, output: int, environment: dict[str, str] | None = None) -> tuple[int, str]:
+    """Run speakd with its output there; gives its exit status and what it complained of."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"} | (environment or {})
+    command = [sys.executable, "-m", "daemon", *arguments]
+    done = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True, env=environment, check=False)
+    return done.returncode, done.stderr
+
+
+class TestOutput:
+    @pytest.mark.parametrize("arguments", [["config", "schema"], ["--version"], ["explain", "Dr. Ode"]])
+    def test_a_reader_that_has_gone_is_no_news(self, arguments: list[str]) -> None:
+        read, write = os.pipe()
+        os.close(read)
+        try:
+            assert run(*arguments, output=write) == (1, "")
+        finally:
+            os.close(write)
+
+    @pytest.mark.parametrize("arguments", [["config", "schema"], ["--version"]])
+    def test_a_full_disk_is_told(self, arguments: list[str]) -> None:
+        with Path("/dev/full").open("wb") as full:
+            told = "speakd: the output cannot be written: No space left on device\n"
+            assert run(*arguments, output=full.fileno()) == (1, told)
+
+    def test_a_terminal_without_unicode_is_written_to(self) -> None:
+        environment = {"PYTHONIOENCODING": "iso-8859-1"}
+        assert run("explain", "hello", output=subprocess.DEVNULL, environment=environment) == (0, "")
+
+    def test_whoever_has_no_home_is_told_what_to_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def homeless() -> Path:
+            raise RuntimeError
+
+        monkeypatch.setattr(os, "geteuid", lambda: 12345)
+        monkeypatch.setattr(Path, "home", homeless)
+        for name in ("STATE_DIRECTORY", "XDG_DATA_HOME"):
+            monkeypatch.delenv(name, raising=False)
+        with pytest.raises(StartError, match="set XDG_DATA_HOME"):
+            state_folder()
+
+
 class TestCommandLine:
     @pytest.mark.parametrize("command", [["run"], ["say", "a"], ["voice", "list"]])
     def test_a_bad_file_keeps_every_command_from_running(
         self, file: Path, command: list[str], capsys: pytest.CaptureFixture[str]
     ) -> None:
         file.write_text("[mqtt]\nport = 0\n")
-        assert main(["--config", str(file), *command]) == 1
+        assert main(["--config", str(file), *command]) == 2
         assert "[mqtt] port: got 0" in capsys.readouterr().err
 
     @pytest.mark.parametrize("arguments", [[], ["sing"], ["voice"], ["config", "burn"], ["say"]])

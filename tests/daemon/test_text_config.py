@@ -95,3 +95,10 @@ def test_a_language_that_nobody_speaks_is_told(capsys: pytest.CaptureFixture[str
 def test_a_file_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["explain", "--lines", str(tmp_path / "none")]) == 1
     assert "No such file" in capsys.readouterr().err
+
+
+def test_lines_take_no_options_of_a_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for option in ("--json", "--ssml"):
+        with pytest.raises(SystemExit):
+            cli.main(["explain", "--lines", str(tmp_path / "lines"), option])
+        assert "not for --lines" in capsys.readouterr().err

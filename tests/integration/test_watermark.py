@@ -145,6 +145,9 @@ def test_whatever_a_daemon_says_is_marked(
     assert main(["watermark", "check", "--json", str(spoken), str(tmp_path / "renders" / location)]) == 0
     reports = json.loads(capsys.readouterr().out)
     assert [report["marked"] for report in reports] == [True, True]
+    assert main(["watermark", "check", "--json", str(tmp_path / "none.wav"), str(spoken)]) == 1
+    reports = json.loads(capsys.readouterr().out)
+    assert [report["marked"] for report in reports] == [False, True], "one that cannot be read hides no other"
 
 
 def test_without_its_graphs_nothing_is_said(
