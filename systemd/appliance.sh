@@ -26,6 +26,7 @@ readonly STILL="What ran before still runs."
 
 scratch=""     # a folder for what is needed while this runs only
 unfinished=""  # a version that is being built
+undone=no      # a version that was never seen to start is current no more
 interrupted=no # somebody pressed Ctrl-C, or the connection broke, while the new version started
 
 # What changes the system begins so: as root, alone, and able to write.
@@ -220,13 +221,18 @@ start_current() {
   return 1
 }
 
-# Where the power was cut before a new version got ready, it was never seen to start: what ran before is current again.
+# Where the power was cut before a new version got ready, it was never seen to start: what ran before is current again,
+# unless the new one runs now.
 undo_interrupted_switch() {
-  local before earlier
+  local before earlier current
   [[ -e $SWITCHING ]] || return 0
   { read -r before && read -r earlier; } <"$SWITCHING" || true
-  if [[ -n $before && -e $VERSIONS/$before/complete ]]; then
-    say "version $(version_of current) was not seen to start before the power went: $before is the current one again"
+  current=$(version_of current)
+  if [[ $current != "$before" ]] && has_systemd && systemctl --quiet is-active speakd.service; then
+    say "version $current was not seen to start before the power went, and runs now"
+  elif [[ -n $before && -e $VERSIONS/$before/complete ]]; then
+    say "version $current was not seen to start before the power went: $before is the current one again"
+    undone=yes
     link_to "$HOME_FOLDER/current" "versions/$before"
     link_or_none "$HOME_FOLDER/previous" "$earlier"
   fi
@@ -315,6 +321,11 @@ rollback_appliance() {
   begin rollback
   undo_interrupted_switch
   previous=$(version_of previous)
+  if [[ $undone == yes ]]; then # that was the way back
+    switch_to "$(version_of current)"
+    say "speakd $(version_of current) runs"
+    return
+  fi
   [[ -n $previous && $previous != "$(version_of current)" && -e $VERSIONS/$previous/complete ]] ||
     die "there is no earlier version to go back to"
   "$VERSIONS/$previous/venv/bin/python" -I -c '' 2>/dev/null ||

@@ -58,7 +58,9 @@ def examine(path: Path | None, *, tone: bool = False) -> Examination:
     findings += _look("last crash", doctor_service.last_crash)
     findings += _look("groups", doctor_service.groups)
     findings += _look("sound", doctor_cards.sleeping_cards)
-    if config is not None:
+    if config is None:
+        findings += _look("engine", doctor_service.engine_put_aside)
+    else:
         known = config
         findings += _look("disk", lambda: doctor_disk.room(known))
         findings += _look("disk", lambda: doctor_disk.wear(known, Path(known.power.root)))

@@ -124,6 +124,28 @@ def test_a_power_cut_before_a_version_was_seen_to_start_is_undone(steps: Path, h
     assert versions(home) == ("3", "2"), "one that starts stays"
 
 
+SWITCHED = """
+printf '2\\n1\\n' >"$SWITCHING"
+link_to "$HOME_FOLDER/previous" versions/2
+link_to "$HOME_FOLDER/current" versions/3
+begin() { true; }
+start_current() { true; }
+has_systemd() { true; }
+"""
+"""As a power cut leaves it right after the links were made."""
+
+
+def test_a_rollback_after_that_goes_one_version_back(steps: Path, home: Path) -> None:
+    run(steps, SWITCHED + "systemctl() { false; }\nrollback_appliance")
+    assert versions(home) == ("2", "1")
+
+
+def test_a_version_that_runs_after_all_stays(steps: Path, home: Path) -> None:
+    run(steps, SWITCHED + "systemctl() { true; }\nundo_interrupted_switch")
+    assert versions(home) == ("3", "2")
+    assert not (home / "switching").exists()
+
+
 def test_a_version_that_does_not_start_is_undone_at_once(steps: Path, home: Path) -> None:
     script = "start_current() { [[ $(version_of current) == 2 ]]; }\nswitch_to 3 || true\n"
     with pytest.raises(subprocess.CalledProcessError):
