@@ -28,6 +28,8 @@ from device.sink import Sink
 from device.wav import WavSink
 from engines.errors import SpeechError
 
+_LOG = logging.getLogger(__name__)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit status: 0 done, 1 failed, 2 wrongly asked, 130 interrupted."""
@@ -73,6 +75,11 @@ def _main(arguments: Sequence[str] | None) -> int:
         return 2 if isinstance(error, ConfigError) else 1
     except KeyboardInterrupt:
         return 130
+    except OSError:
+        if options.command != "run":
+            raise
+        _LOG.exception("the system refused what nobody here expected")
+        return 1
 
 
 def _is_unicode(text: str) -> bool:

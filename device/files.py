@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,8 @@ def whole_output(path: Path) -> Iterator[BinaryIO]:
         with open_output(path, part) as file:
             yield file
         with output_errors(path):
+            if path.exists():
+                shutil.copymode(path, part)  # whoever could read the older one may read this
             part.replace(path)
     finally:
         part.unlink(missing_ok=True)
