@@ -212,6 +212,9 @@ def _sink(config: Config, output: str | None) -> Iterator[Sink]:
     elif path.suffix.lower() in {".opus", ".ogg"}:
         with whole_output(path) as file, contextlib.closing(OpusSink(path, config.encoder.settings, file=file)) as sink:
             yield sink
+            sink.close()  # its last page goes out here, which a full disk may refuse
+            if sink.failure is not None:
+                raise SinkError(output, f"cannot be written: {sink.failure.strerror or sink.failure}", "make room")
     else:
         raise SinkError(output, "is neither a .wav nor an .opus file")
 

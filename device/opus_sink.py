@@ -42,6 +42,8 @@ class OpusSink(FileSink):
         self._file: BinaryIO | io.RawIOBase | None = None
         self._ogg: OggOpusWriter | None = None
         self._lookahead = 0
+        self.failure: OSError | None = None
+        """Why `close` could not complete the file, which nobody who closes it at an end wants to hear."""
 
     @property
     def packets(self) -> int:
@@ -104,14 +106,18 @@ class OpusSink(FileSink):
     def close(self) -> None:
         """See `Sink.close`. Completes the file; where the encoder fails, with what it made before."""
         ogg, file = self._ogg, self._file
-        if ogg is not None:
-            with suppress(OSError):
+        try:
+            if ogg is not None:
                 ogg.finish(self._last_frame())
+        except OSError as error:
+            self.failure = error
         self._ogg = self._file = None
         self._packets.end()
-        if file is not None:
-            with suppress(OSError):
+        try:
+            if file is not None:
                 file.close()
+        except OSError as error:
+            self.failure = error
 
     def _last_frame(self) -> int:
         """Make the last packets; gives the frames that a decoder shall give out."""

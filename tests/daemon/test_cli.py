@@ -141,6 +141,44 @@ class TestSay:
         assert main([*config, "say", "Hello.", "--voice", "nobody", "--output", str(path)]) == 1
         assert list(tmp_path.glob("*keep*")) == []
 
+    @pytest.mark.parametrize("name", ["keep.wav", "keep.opus"])
+    @pytest.mark.parametrize("missing", [1, 40])
+    def test_a_file_that_finds_no_room_at_its_very_end_replaces_none(
+        self, config: list[str], tmp_path: Path, name: str, missing: int
+    ) -> None:
+        path, whole = tmp_path / name, tmp_path / f"whole{Path(name).suffix}"
+        assert main([*config, "say", "Hello.", "--output", str(whole)]) == 0
+        path.write_bytes(b"of before")
+        script = (
+            "import resource, signal, sys\n"
+            "from daemon.cli import main\n"
+            "sys.dont_write_bytecode = True  # halves of it would stay\n"
+            "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))\n"
+            "sys.exit(main(sys.argv[2:]))\n"
+        )
+        room = whole.stat().st_size - missing
+        command = [sys.executable, "-c", script, str(room), *config, "say", "Hello.", "--output", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 1, done.stderr
+        assert "cannot be written" in done.stderr
+        assert path.read_bytes() == b"of before"
+
+    def test_what_cannot_be_replaced_is_written_to_itself(self, config: list[str], tmp_path: Path) -> None:
+        real = tmp_path / "real.wav"
+        real.write_bytes(b"of before")
+        real.chmod(0o604)
+        (tmp_path / "link.wav").symlink_to(real)
+        assert main([*config, "say", "Hello.", "--output", str(tmp_path / "link.wav")]) == 0
+        assert (tmp_path / "link.wav").is_symlink()
+        assert frames_of(real) > 0
+        assert main([*config, "say", "Hello.", "--output", str(real)]) == 0
+        assert real.stat().st_mode & 0o777 == 0o604
+        with Path("/dev/null").open("wb") as nowhere:
+            command = [sys.executable, "-m", "daemon", *config, "say", "Hello.", "--output", str(tmp_path / "out.wav")]
+            (tmp_path / "out.wav").symlink_to("/dev/stdout")
+            assert subprocess.run(command, stdout=nowhere, check=False).returncode == 0
+
     def test_a_text_that_is_no_unicode_is_refused(self, config: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         assert main([*config, "say", os.fsdecode(b"a\xff")]) == 2
         assert capsys.readouterr().err == "speakd: the text is no UTF-8\n"
