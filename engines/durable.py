@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,10 +39,13 @@ def make_folder(folder: Path, *, exist_ok: bool = True) -> None:
             os.close(descriptor)
 
 
-def hand_over(path: Path) -> None:
-    """Give a file that was made by other means to whom its folder belongs."""
-    with path.open("rb") as file:
-        _hand_over(file.fileno(), path.parent)
+def copy_flushed(source: Path, target: Path) -> None:
+    """Copy a file into a new one, through to the disk."""
+    with source.open("rb") as given, target.open("xb") as file:
+        _hand_over(file.fileno(), target.parent)
+        shutil.copyfileobj(given, file, 1 << 20)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _hand_over(descriptor: int, folder: Path) -> None:

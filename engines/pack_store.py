@@ -18,9 +18,9 @@ from typing import Final, overload
 
 from pydantic import ValidationError
 
-from engines.aside import Aside
+from engines.aside import PATIENCE_S, Aside
 from engines.digest import sha256
-from engines.durable import flush_folder, hand_over, make_folder, one_writer, write_flushed
+from engines.durable import copy_flushed, flush_folder, make_folder, one_writer, write_flushed
 from engines.errors import VoiceError
 from engines.links import Links, Listing
 from engines.pack import (
@@ -58,11 +58,10 @@ def _share(source: Path, target: Path) -> None:
     """Give a file a second name, or copy it where the two folders do not share a disk."""
     try:
         os.link(source, target)
+    except FileExistsError:
+        raise
     except OSError:
-        shutil.copyfile(source, target)
-        hand_over(target)
-        with target.open("rb") as copied:
-            os.fsync(copied.fileno())
+        copy_flushed(source, target)
 
 
 class PackStore:
@@ -93,8 +92,10 @@ class PackStore:
 
         Where the disk does not answer: those of before, or VoiceError.
         """
+        # Who knows nothing yet waits for a disk that has to wake up first.
+        patience_s = ANSWER_S if self._listed is None else PATIENCE_S
         try:
-            self._listed = self._infos.do(lambda: [self._read_or_tell(name) for name in self.names()])
+            self._listed = self._infos.do(lambda: [self._read_or_tell(name) for name in self.names()], patience_s)
         except TimeoutError as error:
             if self._listed is None:
                 raise VoiceError(str(self.folder), _HANGS) from error
@@ -186,13 +187,16 @@ class PackStore:
             return languages
         contents: dict[Path, str] = {}
         for name in listing.names:
-            with suppress(OSError, VoiceError):  # broken, or removed just now
-                content = (self.folder / name).readlink()
+            with suppress(OSError, VoiceError):  # broken, or removed just now, or its disk does not answer
+                content = self._infos.do((self.folder / name).readlink)
                 contents[content] = self._languages.get(content) or self.info(name).language
-        self._languages = contents
+        if contents or not languages:
+            self._languages = contents
+        else:
+            return languages
         languages = tuple(sorted(set(contents.values())))
-        if listing.is_settled and len(contents) == len(listing.names):
-            self._spoken = (listing, languages)
+        is_known = listing.is_settled and len(contents) == len(listing.names)
+        self._spoken = (listing if is_known else None, languages)
         return languages
 
     @overload

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from engines.backends import Gpu, Wanted
-from engines.errors import excerpt
+from engines.errors import VoiceError, excerpt
 from engines.families import load
 from engines.loudness import gain_for
 from engines.pack import REVISION, AnyPack, BrokenPack
@@ -77,7 +77,10 @@ class Preferences:
 
 def unmet(store: PackStore, wanted: Preferences) -> list[str]:
     """Tell which voices, and which styles of voices, the owner names that are not there. Loads none."""
-    infos = {pack.info.name: pack.info for pack in store.list() if not isinstance(pack, BrokenPack)}
+    try:
+        infos = {pack.info.name: pack.info for pack in store.list() if not isinstance(pack, BrokenPack)}
+    except VoiceError as error:
+        return [str(error)]
     named = [("voice.for_languages", voice) for voice in wanted.for_languages]
     named += [(f"the style {name!r}", style.voice) for name, style in wanted.styles.items() if style.voice]
     told = [

@@ -41,8 +41,9 @@ def test_what_root_writes_belongs_to_whom_the_folder_belongs(tmp_path: Path) -> 
         durable.make_folder(tmp_path / "packs/.new")
         durable.write_flushed(tmp_path / "packs/.new/a", b"a")
         durable.write_whole(tmp_path / "packs/b", b"b")
+        durable.copy_flushed(tmp_path / "packs/b", tmp_path / "packs/c")
     finally:
         os.umask(before)
     made = list(tmp_path.rglob("*"))
-    assert len(made) == 4
+    assert len(made) == 5
     assert {(path.stat().st_uid, path.stat().st_gid) for path in made} == {(12345, 12346)}

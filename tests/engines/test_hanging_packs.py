@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from engines.importer import import_voice
 from engines.pack import INFO_FILE, VOCODER_FILE, BrokenPack
 from engines.pack_store import PackStore
 from engines.piper import find
-from engines.shelf import Preferences, VoiceShelf
+from engines.shelf import Preferences, VoiceShelf, unmet
 
 LATE_S = 5.0
 """What twenty questions take at most on a busy machine: one of them waits, for a second."""
@@ -66,7 +67,8 @@ def test_what_is_known_of_voices_is_told_as_before(store: PackStore) -> None:
     wait_until(lambda: names(store) == ["tiny"], "it is not looked at once the disk answers")
 
 
-def test_who_asks_for_the_first_time_is_told(store: PackStore) -> None:
+def test_who_asks_for_the_first_time_is_told(store: PackStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pack_store, "ANSWER_S", 0.5)
     store = PackStore(store.folder)
     with hanging(store.folder / "other" / INFO_FILE):
         begun = time.monotonic()
@@ -75,6 +77,8 @@ def test_who_asks_for_the_first_time_is_told(store: PackStore) -> None:
                 store.list()
             with pytest.raises(VoiceError, match="its disk does not answer"):
                 store.info("other")
+            (told,) = unmet(store, Preferences("tiny"))
+            assert "its disk does not answer" in told, "a start is not kept from speaking"
         assert time.monotonic() - begun < LATE_S
 
 
@@ -91,6 +95,20 @@ def test_a_voice_that_cannot_be_read_silences_no_other(store: PackStore, monkeyp
                 assert shelf.get("tiny") is tiny
             assert time.monotonic() - begun < LATE_S
         wait_until(lambda: can_be_had(shelf, "other"), "it cannot be loaded once the disk answers")
+
+
+def test_which_languages_there_are_is_not_waited_for(store: PackStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    (store.folder / "other" / "vocoder.onnx").unlink()  # while one is broken, each is looked at again
+    known = store.languages()
+    assert known
+    answers = threading.Event()
+    readlink = Path.readlink
+    monkeypatch.setattr(Path, "readlink", lambda path: answers.wait() and readlink(path))
+    begun = time.monotonic()
+    for _ in range(10):
+        assert store.languages() == known
+    assert time.monotonic() - begun < LATE_S
+    answers.set()
 
 
 def can_be_had(shelf: VoiceShelf, name: str) -> bool:
