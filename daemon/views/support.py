@@ -27,11 +27,13 @@ _SECRET_KEY: Final = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _PEM: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{1,40}-----.{0,20000}?(?:-----END [A-Z0-9 ]{1,40}-----|\Z)", re.DOTALL)
-_IN_URL: Final = re.compile(r"(?<=://)[^\s\"'<>]{1,400}@")
-"""Up to the last @: a password may hold one, or a slash."""
+_IN_URL: Final = (re.compile(r"(?<=://)[^\s\"'<>]{1,400}@"), re.compile(r"(?<=://)[^\s/@]{1,200}@"))
+"""Up to the last @: a password may hold one, or a slash; else up to the first, over all but a slash."""
 _TOLD: Final = re.compile(
     r"""(?ix)
-    ( \b (?: \w*(?:passw(?:or)?d|passphrase|secret|token|api_?key)(?!\w*_file\b)\w* | \w*_pass | pass ) \b )
+    (?<!\w)
+    ( (?: \w{0,40} (?: passw(?:or)?d | passphrase | secret | token | api_?key ) (?!\w{0,40}_file\b) \w{0,40}
+        | \w{0,40}_pass | pass ) \b )
     ( (?:\\?["'])? \s* [=:] \s* )
     ( \\"(?:(?!\\").)*\\" | "(?:[^"\\\n]|\\.)*" | '[^'\n]*' | \S+ )
     """
@@ -69,7 +71,8 @@ def clean(text: str, secrets: list[str]) -> str:
         for written in (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
             text = text.replace(written, _REMOVED)
     text = _PEM.sub(_REMOVED, text)
-    text = _IN_URL.sub(f"{_REMOVED}@", text)
+    for pattern in _IN_URL:
+        text = pattern.sub(f"{_REMOVED}@", text)
     return _TOLD.sub(rf"\1\2{_REMOVED}", text)
 
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,8 +36,19 @@ PASSWORD = "correct-horse-battery"  # noqa: S105  nobody's
 KEY = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49AgEGCCqGSM49\n-----END PRIVATE KEY-----\n"
 
 
+@pytest.fixture(autouse=True)
+def not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have this machine look as one that speakd was never installed on, whatever it is."""
+    monkeypatch.setattr(doctor_service, "_UNIT_FILE", Path("/nowhere/speakd.service"))
+    monkeypatch.setattr(doctor_service, "_HANDED_OVER", tmp_path / "credentials")
+
+
 @pytest.fixture
 def secret_config(tmp_path: Path) -> Config:
+    return make_secret_config(tmp_path)
+
+
+def make_secret_config(tmp_path: Path) -> Config:
     (tmp_path / "password").write_text(PASSWORD + "\n")
     (tmp_path / "key.pem").write_text(KEY)
     mqtt = {
@@ -88,6 +100,7 @@ def test_a_password_is_taken_out_wherever_it_stands(password: str) -> None:
         "mqtt://me:hunter22@host:1883",
         "mqtt://me:a/hunter22@host:1883",
         "mqtt://me:a@hunter22@host:1883",
+        "mqtt://me:a'hunter22@host:1883",
         '"secret": "hunter22"',
         "MQTT_PASSWORD=hunter22",
         'mqtt_password = "hunter22"',
@@ -183,25 +196,25 @@ def test_a_password_that_anybody_can_read_is_a_fault(secret_config: Config) -> N
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may do anything and asks for somebody who may not")
-def test_root_is_told_what_the_service_cannot_do(
-    secret_config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    unit = tmp_path / "speakd.service"
-    unit.touch()
-    monkeypatch.setattr(doctor_service, "_UNIT_FILE", unit)
-    monkeypatch.setattr(doctor_service, "SERVICE_USER", "nobody")
-    for folder in tmp_path.parents[:-1]:
-        if folder != folder.parent and folder.stat().st_mode & 0o001 == 0:
-            folder.chmod(folder.stat().st_mode | 0o001)
-    password, key = Path(secret_config.mqtt.password_file), Path(secret_config.mqtt.tls_key_file)
-    password.chmod(0o640)
-    key.chmod(0o644)
-    tmp_path.chmod(0o755)
-    unread, open_to_all, unwritten = doctor_service.files(secret_config)
+def test_root_is_told_what_the_service_cannot_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(prefix="speakd-") as name:
+        folder = Path(name)
+        if not all(parent.stat().st_mode & 0o001 for parent in folder.parents):
+            pytest.skip(f"nobody else may enter {folder.parent}")
+        folder.chmod(0o755)
+        config = make_secret_config(folder)
+        unit = folder / "speakd.service"
+        unit.touch()
+        monkeypatch.setattr(doctor_service, "_UNIT_FILE", unit)
+        monkeypatch.setattr(doctor_service, "SERVICE_USER", "nobody")
+        password, key = Path(config.mqtt.password_file), Path(config.mqtt.tls_key_file)
+        password.chmod(0o640)
+        key.chmod(0o644)
+        unread, open_to_all, unwritten = doctor_service.files(config)
     assert (unread.state, unread.mend) == ("fault", f"sudo chgrp nobody {password} && sudo chmod 640 {password}")
     assert "the service cannot read" in unread.text
     assert (open_to_all.state, open_to_all.mend) == ("fault", f"sudo chgrp nobody {key} && sudo chmod 640 {key}")
-    assert (unwritten.state, unwritten.mend) == ("fault", f"sudo chown -R nobody: {tmp_path}")
+    assert (unwritten.state, unwritten.mend) == ("fault", f"sudo chown -R nobody: {folder}")
 
 
 @pytest.mark.parametrize(
@@ -221,8 +234,8 @@ def test_a_file_where_a_folder_is_wanted_is_told(tmp_path: Path, section: dict[s
     assert [f.text for f in doctor_service.files(config)] == [f"{tmp_path / 'x'} is a file where a folder is wanted"]
 
 
-def test_what_systemd_hands_over_is_there_while_the_service_runs() -> None:
-    config = Config.model_validate({"mqtt": {"password_file": "/run/credentials/speakd.service/mqtt-password"}})
+def test_what_systemd_hands_over_is_there_while_the_service_runs(tmp_path: Path) -> None:
+    config = Config.model_validate({"mqtt": {"password_file": str(tmp_path / "credentials/mqtt-password")}})
     (finding,) = doctor_service.files(config)
     assert (finding.state, finding.mend) == ("note", "")
 
