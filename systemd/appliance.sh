@@ -26,7 +26,7 @@ readonly STILL="What ran before still runs."
 
 scratch=""     # a folder for what is needed while this runs only
 unfinished=""  # a version that is being built
-undone=no      # a version that was never seen to start is current no more
+cut=""         # what a power cut had ended in mid-switch: install, which is undone now, or rollback
 interrupted=no # somebody pressed Ctrl-C, or the connection broke, while the new version started
 
 # What changes the system begins so: as root, alone, and able to write.
@@ -221,34 +221,48 @@ start_current() {
   return 1
 }
 
+# Tells whether it is this version that is ready and runs.
+runs() { # VERSION
+  local pid
+  has_systemd && systemctl --quiet is-active speakd.service || return 1
+  pid=$(systemctl show --property=MainPID --value speakd.service)
+  grep -qsF "$VERSIONS/$1/" "/proc/$pid/maps"
+}
+
 # Where the power was cut before a new version got ready, it was never seen to start: what ran before is current again,
-# unless the new one runs now.
-undo_interrupted_switch() {
-  local before earlier current
+# unless the new one runs now, or is an older one that somebody wanted back.
+finish_interrupted_switch() {
+  local before="" earlier="" wanted_back="" current
   [[ -e $SWITCHING ]] || return 0
-  { read -r before && read -r earlier; } <"$SWITCHING" || true
+  { read -r before && read -r earlier && read -r wanted_back; } <"$SWITCHING" || true
   current=$(version_of current)
-  if [[ $current != "$before" ]] && has_systemd && systemctl --quiet is-active speakd.service; then
+  if [[ $current == "$before" ]]; then
+    [[ -z $before ]] || link_or_none "$HOME_FOLDER/previous" "$earlier"
+  elif [[ -n $wanted_back ]]; then
+    cut=rollback
+  elif runs "$current"; then
     say "version $current was not seen to start before the power went, and runs now"
   elif [[ -n $before && -e $VERSIONS/$before/complete ]]; then
     say "version $current was not seen to start before the power went: $before is the current one again"
-    undone=yes
     link_to "$HOME_FOLDER/current" "versions/$before"
     link_or_none "$HOME_FOLDER/previous" "$earlier"
+    install_units "$HOME_FOLDER/current"
+    ! has_systemd || systemctl daemon-reload
+    cut=install
   fi
   rm -f "$SWITCHING"
 }
 
 # Makes a complete version the one that runs. Where it does not get ready, or somebody ends this before, the links of
 # before are made again, and what ran before runs on.
-switch_to() { # NAME
+switch_to() { # NAME [back]
   local before earlier why="does not start"
   before=$(version_of current)
   earlier=$(version_of previous)
   trap 'interrupted=yes' INT TERM
   trap 'interrupted=yes; exec 2>/dev/null' HUP # nobody is there to read on
   if [[ $before != "$1" ]]; then
-    printf '%s\n%s\n' "$before" "$earlier" >"$SWITCHING.new"
+    printf '%s\n%s\n%s\n' "$before" "$earlier" "${2:-}" >"$SWITCHING.new"
     sync "$SWITCHING.new"
     mv -f "$SWITCHING.new" "$SWITCHING"
     [[ -z $before ]] || link_to "$HOME_FOLDER/previous" "versions/$before"
@@ -301,7 +315,7 @@ install_appliance() {
     /home/* | /root/*) die "the service may not look into homes, where $python is: choose another with PYTHON=" ;;
   esac
   mkdir -p "$VERSIONS"
-  undo_interrupted_switch
+  finish_interrupted_switch
   name=$(version_name)
   folder=$VERSIONS/$name
   build_version "$name"
@@ -319,9 +333,9 @@ install_appliance() {
 rollback_appliance() {
   local previous
   begin rollback
-  undo_interrupted_switch
+  finish_interrupted_switch
   previous=$(version_of previous)
-  if [[ $undone == yes ]]; then # that was the way back
+  if [[ -n $cut ]]; then # what is current now is what it shall go back to
     switch_to "$(version_of current)"
     say "speakd $(version_of current) runs"
     return
@@ -333,7 +347,7 @@ rollback_appliance() {
   as_service "$VERSIONS/$previous" config check >&2 ||
     die "$CONFIG does not fit $previous; take out what is new and run this again. $STILL"
   say "going back from $(version_of current) to $previous"
-  switch_to "$previous"
+  switch_to "$previous" back
   say "speakd $previous runs; ./install.sh rollback goes forward again"
 }
 

@@ -118,32 +118,55 @@ def test_a_power_cut_before_a_version_was_seen_to_start_is_undone(steps: Path, h
     """
     with pytest.raises(subprocess.CalledProcessError):
         run(steps, cut + "switch_to 3")
-    run(steps, "undo_interrupted_switch")
+    run(steps, STUBS + "finish_interrupted_switch")
     assert versions(home) == ("2", "1")
-    run(steps, "start_current() { true; }\nswitch_to 3\nundo_interrupted_switch")
+    run(steps, "start_current() { true; }\nswitch_to 3\nfinish_interrupted_switch")
     assert versions(home) == ("3", "2"), "one that starts stays"
 
 
-SWITCHED = """
-printf '2\\n1\\n' >"$SWITCHING"
-link_to "$HOME_FOLDER/previous" versions/2
-link_to "$HOME_FOLDER/current" versions/3
+STUBS = """
 begin() { true; }
 start_current() { true; }
-has_systemd() { true; }
+has_systemd() { false; }
+install_units() { true; }
+runs() { false; }
+as_service() { true; }
 """
+SWITCHED = (
+    STUBS
+    + """
+printf '2\\n1\\n%s\\n' "${1:-}" >"$SWITCHING"
+link_to "$HOME_FOLDER/previous" versions/2
+link_to "$HOME_FOLDER/current" versions/3
+"""
+)
 """As a power cut leaves it right after the links were made."""
 
 
 def test_a_rollback_after_that_goes_one_version_back(steps: Path, home: Path) -> None:
-    run(steps, SWITCHED + "systemctl() { false; }\nrollback_appliance")
+    run(steps, SWITCHED + "rollback_appliance")
     assert versions(home) == ("2", "1")
 
 
-def test_a_version_that_runs_after_all_stays(steps: Path, home: Path) -> None:
-    run(steps, SWITCHED + "systemctl() { true; }\nundo_interrupted_switch")
+def test_a_rollback_that_was_cut_short_is_done_when_it_is_asked_for_again(steps: Path, home: Path) -> None:
+    """Not undone, and not carried on to the version that somebody wanted to leave."""
+    run(steps, SWITCHED + "rollback_appliance", "back")
     assert versions(home) == ("3", "2")
     assert not (home / "switching").exists()
+
+
+def test_a_version_that_runs_after_all_stays(steps: Path, home: Path) -> None:
+    run(steps, SWITCHED + "runs() { true; }\nfinish_interrupted_switch")
+    assert versions(home) == ("3", "2")
+    assert not (home / "switching").exists()
+
+
+def test_a_rollback_after_a_cut_before_anything_was_switched_goes_back(steps: Path, home: Path) -> None:
+    (home / "versions/1/venv/bin").mkdir(parents=True)
+    (home / "versions/1/venv/bin/python").symlink_to("/bin/true")
+    cut = 'printf \'2\\n1\\n\\n\' >"$SWITCHING"\nlink_to "$HOME_FOLDER/previous" versions/2\n'
+    run(steps, STUBS + cut + "rollback_appliance")
+    assert versions(home) == ("1", "2")
 
 
 def test_a_version_that_does_not_start_is_undone_at_once(steps: Path, home: Path) -> None:
@@ -151,7 +174,7 @@ def test_a_version_that_does_not_start_is_undone_at_once(steps: Path, home: Path
     with pytest.raises(subprocess.CalledProcessError):
         run(steps, script)
     assert versions(home) == ("2", "1")
-    run(steps, "undo_interrupted_switch")
+    run(steps, "finish_interrupted_switch")
     assert versions(home) == ("2", "1")
 
 
