@@ -45,7 +45,7 @@ class Aside:
         with self._lock:
             if self._left is not None and not self._left.is_set():
                 raise _no_answer()
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():  # as in a process that was forked from its own
                 self._thread = threading.Thread(target=_serve, args=(self._tasks,), name=self._name, daemon=True)
                 self._thread.start()
             task = _Task(work)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -71,3 +73,18 @@ def test_a_result_is_not_kept() -> None:
     aside.do(lambda: None, TIMEOUT_S)
     gc.collect()
     assert not [thing for thing in gc.get_objects() if isinstance(thing, Large)]
+
+
+def test_it_works_in_a_process_that_was_forked() -> None:
+    aside = Aside("forked")
+    assert aside.do(lambda: 1) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads
+        child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = 0 if aside.do(lambda: 2, 5.0) == 2 else 1
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
