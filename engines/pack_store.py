@@ -180,20 +180,25 @@ class PackStore:
         raise VoiceError(language, f"is spoken by no voice in {self.folder} (languages: {known})")
 
     def languages(self) -> tuple[str, ...]:
-        """Give the languages of all voices that are whole, each once. Reads each voice once: its language stays."""
+        """Give the languages of all voices that are whole, each once. Reads each voice once: its language stays.
+
+        Where the disk does not answer: those of before.
+        """
         listing = self._listing()
         known, languages = self._spoken
         if known is listing:
             return languages
         contents: dict[Path, str] = {}
         for name in listing.names:
-            with suppress(OSError, VoiceError):  # broken, or removed just now, or its disk does not answer
+            try:
                 content = self._infos.do((self.folder / name).readlink)
+            except TimeoutError:
+                return languages
+            except OSError:
+                continue  # removed just now
+            with suppress(VoiceError):  # broken
                 contents[content] = self._languages.get(content) or self.info(name).language
-        if contents or not languages:
-            self._languages = contents
-        else:
-            return languages
+        self._languages = contents
         languages = tuple(sorted(set(contents.values())))
         is_known = listing.is_settled and len(contents) == len(listing.names)
         self._spoken = (listing if is_known else None, languages)
